@@ -1,0 +1,1 @@
+//! An honest in-process Kafka broker for the quickstart, tests and simulation.

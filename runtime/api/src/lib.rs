@@ -1,0 +1,1 @@
+//! What a connector author implements: records, schemas, ConfigDef, source traits.

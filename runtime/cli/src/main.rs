@@ -1,0 +1,3 @@
+//! The `oncewire` command line.
+
+fn main() {}

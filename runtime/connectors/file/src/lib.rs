@@ -1,0 +1,1 @@
+//! Lines of a file, compatible with Kafka's FileStreamSource.

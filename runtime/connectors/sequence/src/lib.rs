@@ -1,0 +1,1 @@
+//! Numbers in a checkable pattern, at any rate and record size.

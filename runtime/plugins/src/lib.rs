@@ -1,0 +1,1 @@
+//! Converters between the data model of Connect and bytes.

@@ -1,0 +1,1 @@
+//! Against real Apache Kafka: kills, cuts, bad input.
