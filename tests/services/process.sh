@@ -43,7 +43,7 @@ free_port() {
 }
 
 # Runs DIR/command in the background with its output appended to LOG, and waits until READY (a command given the log's new part on
-# standard input) succeeds. Returns 1 when the process ended before it was ready, with the log's last lines on standard error.
+# standard input) succeeds. Returns 1 when the process ended before it was ready, with the log's first errors on standard error.
 process_launch() { # DIR LOG READY
     local dir=$1 log=$2 ready=$3 pid command
     mapfile -t command <"$dir/command"
@@ -56,7 +56,7 @@ process_launch() { # DIR LOG READY
     local deadline=$((SECONDS + READY_SECONDS_MAX))
     until tail -c "+$seen" "$log" | "$ready"; do
         if ! process_pid "$dir" >/dev/null; then
-            tail -n 15 "$log" >&2
+            tail -c "+$seen" "$log" | { grep -E 'ERROR|FATAL|Exception' || true; } | head -n 5 >&2
             return 1
         fi
         if ((SECONDS >= deadline)); then
@@ -74,12 +74,15 @@ process_kill() { # DIR: SIGKILL, and wait until the kernel has let go of the pro
     process_wait_gone "$1" 10 || fail "pid $pid is still there 10 s after SIGKILL"
 }
 
-process_stop() { # DIR: SIGTERM, then SIGKILL after STOP_SECONDS_MAX
+process_end() { # DIR: SIGTERM, then SIGKILL after STOP_SECONDS_MAX
     local pid
-    if pid=$(process_pid "$1"); then
-        kill -TERM "$pid"
-        process_wait_gone "$1" "$STOP_SECONDS_MAX" || process_kill "$1"
-    fi
+    pid=$(process_pid "$1") || return 0
+    kill -TERM "$pid"
+    process_wait_gone "$1" "$STOP_SECONDS_MAX" || process_kill "$1"
+}
+
+process_stop() { # DIR: ends the process and what belongs to it
+    process_end "$1"
     rm -f "$1/pid"
     [[ ! -e $1/temporary ]] || rm -rf "$1"
 }
@@ -93,14 +96,16 @@ process_wait_gone() { # DIR SECONDS
 }
 
 # Ends the process of DIR when the process named in DIR/owner is gone: a test that is itself killed leaves no server behind.
-# Holds until `stop` removes DIR/pid; kill9 and restart leave it in place.
 process_follow_owner() { # DIR
-    local dir=$1 owner owner_started
+    local dir=$1 owner owner_started mine
     owner=$(<"$dir/owner")
-    owner_started=$(process_start_time "$owner") || fail "--owner $owner: no such process"
+    owner_started=$(process_start_time "$owner") || { process_kill "$dir" && fail "--owner $owner: no such process"; }
+    mine=$(<"$dir/pid")
     (
         trap '' HUP
-        while [[ -e $dir/pid && $(process_start_time "$owner") == "$owner_started" ]]; do sleep 0.5; done
-        [[ ! -e $dir/pid ]] || process_kill "$dir"
+        while process_pid "$dir" >/dev/null && [[ $(<"$dir/pid") == "$mine" ]]; do
+            [[ $(process_start_time "$owner") == "$owner_started" ]] || process_kill "$dir"
+            sleep 0.5
+        done
     ) >/dev/null 2>&1 </dev/null &
 }
