@@ -1,26 +1,33 @@
 //! Record batches, version 2 (magic 2): a streaming builder and a borrowing reader of our own.
 //!
-//! Signatures others build on (the files are being written):
+//! Our own, because this is the path that every byte takes: the builder writes each record straight
+//! into the batch's buffer, and the reader hands out slices of the frame it was given. Neither makes
+//! an object per record, and neither allocates by a count that came from outside.
+//!
 //! ```text
-//! encode.rs
-//!   pub struct BatchBuilder                      // one partition, one batch; writes straight into its buffer
-//!   BatchBuilder::new(BatchLimits) ; BatchLimits { bytes_max: usize (default 1_000_000), records_max: u32 }
-//!   builder.append(&mut self, timestamp_ms: i64, key: Option<&[u8]>, value: Option<&[u8]>, headers: &[Header<'_>]) -> Result<(), AppendError>
-//!       AppendError::Full (seal and start a new one; nothing was written) | TooLarge { size, limit } (one record alone exceeds the limit)
-//!   builder.record_count() -> u32 ; builder.size_bytes() -> usize ; builder.is_empty()
-//!   builder.seal(self) -> SealedBatch            // header complete except producer fields and CRC
-//!   pub struct Header<'a> { pub key: &'a str, pub value: Option<&'a [u8]> }
-//!   pub struct SealedBatch                       // owns its bytes
-//!   sealed.record_count() -> u32 ; sealed.size_bytes() -> usize
-//!   sealed.stamp(&mut self, ProducerStamp { producer_id: i64, producer_epoch: i16, base_sequence: i32, transactional: bool }) -> Bytes
-//!       // patches the header, computes the CRC once, returns a cheap clone of the frozen bytes; the same stamp again gives the same bytes
-//! decode.rs
-//!   pub fn batches(records: &Bytes) -> Batches   // iterator of Result<Batch, DecodeError>; a cut-off last batch ends it
-//!   Batch: base_offset, last_offset, next_offset(), leader_epoch, producer_id, producer_epoch, base_sequence, record_count,
-//!          is_transactional(), is_control(), compression(), timestamp_type, max_timestamp_ms, check_crc() -> Result<(), DecodeError>
-//!          records(&self) -> Result<Records, DecodeError>   // iterator of Result<Record, DecodeError>, borrowing or Bytes slices
-//!   Record { offset: i64, timestamp_ms: i64, key: Option<Bytes>, value: Option<Bytes>, headers: Vec<(Bytes, Option<Bytes>)> }
-//! control.rs
-//!   pub enum ControlMarker { Abort, Commit, Other(i16) } ; ControlMarker::from_batch(&Batch) -> Result<..>
-//!   pub fn encode_marker(...) -> Bytes           // for the dev broker
+//! append* ──► BatchBuilder ──seal──► SealedBatch ──stamp(producer id, epoch, sequence)──► Bytes
+//! Bytes ──batches──► Batch (the 61-byte header) ──records──► Record (slices)
 //! ```
+//!
+//! Left out: message sets of magic 0 and 1, which Kafka 4 no longer serves; they are refused by name.
+//!
+//! Invariant: what the builder writes is what a Java producer could have written (base timestamp of
+//! the first record, true maximum, offset deltas 0..n), so a broker appends it without rewriting it.
+//!
+//! Source: the record batch chapter of the Kafka documentation ("Message Format"), KIP-98, KIP-32.
+
+mod compress;
+mod control;
+mod decode;
+mod encode;
+mod layout;
+mod sequence;
+mod varint;
+
+pub use compress::{Compression, DECOMPRESSED_BYTES_MAX};
+pub use control::{ControlMarker, MarkerFields, encode_marker};
+pub use decode::{Batch, Batches, DecodeError, Record, RecordRef, Records, TimestampType, batches};
+pub use decode::{HeaderRefs, RecordRefs};
+pub use encode::{AppendError, BatchBuilder, BatchLimits, Header, ProducerStamp, SealedBatch};
+pub use layout::{BATCH_OVERHEAD_BYTES, RECORD_BYTES_MIN};
+pub use sequence::sequence_after;
