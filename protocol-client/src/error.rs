@@ -1,1 +1,324 @@
-//! To be written.
+//! The client's one error type: variants sorted by whose fault they are, each with what an operator needs.
+//!
+//! `Error` is cheap to clone, so that one failure can be told to every caller that waited for it. What may be tried
+//! again is decided in [`Error::retriable`] alone. The producer's verdicts (abort, fenced, fatal) are not here: they
+//! are a table in `oncewire-txn`.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::config::{BrokerAddress, ConfigError};
+
+/// Why something in the client failed.
+#[derive(Debug, Clone)]
+pub enum Error {
+    // The peer's: a broker answered, but not with what was asked for.
+    /// A broker answered with an error code.
+    Broker(BrokerError),
+    /// A broker sent bytes that are not what the protocol allows.
+    Malformed {
+        /// Which broker, as `node 1 at host:port`.
+        peer: String,
+        /// What was wrong.
+        what: String,
+    },
+    /// Broker and client have no version of an API in common, or not the one that was asked for.
+    Unsupported {
+        /// The API's name.
+        api: String,
+        /// Which broker.
+        peer: String,
+        /// What each side speaks.
+        what: String,
+    },
+
+    // The network's.
+    /// No connection could be made to one broker.
+    Connect {
+        /// Which broker.
+        peer: String,
+        /// What went wrong.
+        failure: ConnectFailure,
+    },
+    /// A connection ended while requests were waiting. Whether the broker acted on them is not known.
+    Disconnected {
+        /// Which broker.
+        peer: String,
+        /// Why it ended.
+        reason: String,
+    },
+    /// A deadline passed. If `last` is set it is what the attempts before it met.
+    Timeout {
+        /// What was being done.
+        what: String,
+        /// How long it was tried.
+        after: Duration,
+        /// The error of the last attempt.
+        last: Option<Arc<Error>>,
+    },
+    /// No broker answered: neither a known one nor any of `bootstrap.servers`.
+    NoBroker {
+        /// What each one met, in the order in which they were tried.
+        attempts: Vec<(String, Arc<Error>)>,
+    },
+
+    // The configuration's.
+    /// A setting is wrong.
+    Config(ConfigError),
+
+    // The caller's.
+    /// The topic or partition does not exist (and was given time to appear).
+    UnknownTopic {
+        /// Topic name, or `topic-partition`.
+        topic: String,
+    },
+    /// The client was closed.
+    Closed,
+    /// The call cannot be right, whatever the cluster says.
+    Usage {
+        /// What to change.
+        what: String,
+    },
+
+    // Ours.
+    /// The client could not make a request out of what it was given.
+    Encode {
+        /// The API's name.
+        api: String,
+        /// What went wrong.
+        what: String,
+    },
+}
+
+/// A broker's error code with its surroundings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrokerError {
+    /// The API's name, such as `InitProducerId`.
+    pub api: &'static str,
+    /// Kafka's error code.
+    pub code: i16,
+    /// What it was about: topic, partition, transactional id.
+    pub subject: String,
+    /// The broker's own words, if it sent any.
+    pub message: Option<String>,
+}
+
+/// Why a connection could not be made; each variant tells an operator something else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConnectFailure {
+    /// The host name has no address.
+    NameNotFound {
+        /// The resolver's words.
+        reason: String,
+    },
+    /// Nothing listens on the port.
+    Refused,
+    /// No answer in time, on any of the host's addresses.
+    TimedOut {
+        /// How long each address was given.
+        after: Duration,
+    },
+    /// The peer speaks TLS on this port.
+    TlsPort,
+    /// The peer answered in something that is not Kafka's protocol.
+    NotKafka {
+        /// What it looks like, such as `HTTP`.
+        found: String,
+    },
+    /// The connection was accepted and then closed before the first answer.
+    ClosedAtOnce,
+    /// Another socket error.
+    Socket {
+        /// The system's words.
+        reason: String,
+    },
+    /// A failed attempt is so recent that no new one was made yet.
+    BackingOff {
+        /// What that attempt met.
+        last: Box<ConnectFailure>,
+    },
+}
+
+impl Error {
+    pub(crate) fn broker(api: &'static str, code: i16, subject: impl Into<String>) -> Self {
+        Self::Broker(BrokerError { api, code, subject: subject.into(), message: None })
+    }
+
+    /// The Kafka error code, when a broker sent one (also through a [`Error::Timeout`]'s last attempt).
+    #[must_use]
+    pub fn code(&self) -> Option<i16> {
+        match self {
+            Self::Broker(error) => Some(error.code),
+            Self::Timeout { last: Some(last), .. } => last.code(),
+            _ => None,
+        }
+    }
+
+    /// Whether the same request may be sent again after a pause, possibly to another broker.
+    ///
+    /// It says nothing about whether the first one took effect: after [`Error::Disconnected`] it may have.
+    #[must_use]
+    pub fn retriable(&self) -> bool {
+        match self {
+            Self::Broker(error) => code_is_retriable(error.code),
+            Self::Disconnected { .. } | Self::Timeout { .. } | Self::NoBroker { .. } => true,
+            Self::Connect { failure, .. } => failure.retriable(),
+            Self::Malformed { .. }
+            | Self::Unsupported { .. }
+            | Self::Config(_)
+            | Self::UnknownTopic { .. }
+            | Self::Closed
+            | Self::Usage { .. }
+            | Self::Encode { .. } => false,
+        }
+    }
+
+    /// Whether the answer means that our idea of leaders is old: refresh metadata before the next attempt.
+    #[must_use]
+    pub fn leader_is_stale(&self) -> bool {
+        match self {
+            Self::Broker(error) => matches!(error.code, 3 | 5 | 6 | 9 | 13 | 56 | 72 | 74 | 75 | 100 | 103),
+            Self::Disconnected { .. } | Self::Connect { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Whether the answer means that the coordinator may have moved: look it up before the next attempt.
+    #[must_use]
+    pub fn coordinator_is_stale(&self) -> bool {
+        match self {
+            Self::Broker(error) => matches!(error.code, 15 | 16),
+            Self::Disconnected { .. } | Self::Connect { .. } => true,
+            _ => false,
+        }
+    }
+}
+
+/// Codes after which the same request may succeed unchanged. Source: the retriable exceptions of Apache Kafka's client
+/// (`org.apache.kafka.common.errors.RetriableException` and its sub-classes), and CONCURRENT_TRANSACTIONS.
+fn code_is_retriable(code: i16) -> bool {
+    matches!(
+        code,
+        2 | 3 | 5 | 6 | 7 | 9 | 13 | 14 | 15 | 16 | 19 | 20 | 41 | 51 | 56 | 70
+            ..=72 | 74 | 75 | 78 | 80 | 83 | 84 | 88 | 89 | 100 | 103 | 106
+    )
+}
+
+impl ConnectFailure {
+    /// A port that speaks something else will do so in a second, too; everything else may pass.
+    #[must_use]
+    pub fn retriable(&self) -> bool {
+        match self {
+            Self::TlsPort | Self::NotKafka { .. } => false,
+            Self::BackingOff { last } => last.retriable(),
+            _ => true,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Broker(error) => error.fmt(f),
+            Self::Malformed { peer, what } => write!(f, "{peer} sent bytes that are not valid: {what}"),
+            Self::Unsupported { api, peer, what } => {
+                write!(f, "{peer} and this client share no version of {api}: {what}")
+            }
+            Self::Connect { peer, failure } => write!(f, "cannot connect to {peer}: {failure}"),
+            Self::Disconnected { peer, reason } => write!(f, "the connection to {peer} ended: {reason}"),
+            Self::Timeout { what, after, last } => {
+                write!(f, "{what} did not succeed within {} ms", after.as_millis())?;
+                match last {
+                    Some(last) => write!(f, "; the last attempt: {last}"),
+                    None => Ok(()),
+                }
+            }
+            Self::NoBroker { attempts } => {
+                f.write_str("no broker answered")?;
+                for (index, (peer, error)) in attempts.iter().enumerate() {
+                    f.write_str(if index == 0 { ": " } else { "; " })?;
+                    match error.as_ref() {
+                        Self::Connect { failure, .. } => write!(f, "{peer}: {failure}")?,
+                        other => write!(f, "{peer}: {other}")?,
+                    }
+                }
+                Ok(())
+            }
+            Self::Config(error) => error.fmt(f),
+            Self::UnknownTopic { topic } => {
+                write!(
+                    f,
+                    "topic {topic} does not exist; create it, or check its name and the permission to describe it"
+                )
+            }
+            Self::Closed => f.write_str("the client is closed"),
+            Self::Usage { what } => f.write_str(what),
+            Self::Encode { api, what } => write!(f, "a {api} request could not be encoded: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Config(error) => Some(error),
+            Self::Timeout { last: Some(last), .. } => Some(last.as_ref()),
+            _ => None,
+        }
+    }
+}
+
+impl From<ConfigError> for Error {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(error)
+    }
+}
+
+impl fmt::Display for BrokerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} for {} was answered with {} ({})", self.api, self.subject, code_name(self.code), self.code)?;
+        match &self.message {
+            Some(message) if !message.is_empty() => write!(f, ": {message}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn code_name(code: i16) -> String {
+    kafka_protocol::error::ResponseError::try_from_code(code)
+        .map_or_else(|| "an unknown code".to_owned(), |known| format!("{known:?}"))
+}
+
+impl fmt::Display for ConnectFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NameNotFound { reason } => {
+                write!(f, "the host name cannot be resolved ({reason}); check its spelling and the name service")
+            }
+            Self::Refused => f.write_str("connection refused; nothing listens on that port: check the port and that the broker runs"),
+            Self::TimedOut { after } => write!(
+                f,
+                "no answer within {} ms; check the address, and firewalls on the way",
+                after.as_millis()
+            ),
+            Self::TlsPort => f.write_str(
+                "the port speaks TLS, which this client does not support yet; use a PLAINTEXT listener of the broker",
+            ),
+            Self::NotKafka { found } => write!(f, "the port does not speak the Kafka protocol (it answered with {found}); check the port"),
+            Self::ClosedAtOnce => f.write_str(
+                "the peer closed the connection before its first answer; the port may speak TLS or SASL, or is not Kafka's: use a PLAINTEXT listener",
+            ),
+            Self::Socket { reason } => f.write_str(reason),
+            Self::BackingOff { last } => write!(f, "waiting before the next attempt; the last one: {last}"),
+        }
+    }
+}
+
+/// How one broker is named in errors and logs: `node 1 at host:port`, or `bootstrap server host:port`.
+pub(crate) fn peer_name(node: Option<i32>, address: &BrokerAddress) -> String {
+    match node {
+        Some(node) => format!("node {node} at {address}"),
+        None => format!("bootstrap server {address}"),
+    }
+}

@@ -1,1 +1,29 @@
-//! To be written.
+//! Administration: one file for each family of requests.
+//!
+//! [`Admin`] adds to [`Cluster`] only the requests; every method retries what is retriable until `default.api.timeout.ms`.
+
+mod configs;
+mod offsets;
+mod topics;
+mod transactions;
+
+pub use configs::ConfigEntry;
+pub use offsets::{ListedOffset, OffsetSpec};
+pub use topics::{NewTopic, TopicOutcome};
+pub use transactions::{ActiveProducer, FencedProducer, ListedTransaction, TransactionDescription, TransactionState};
+
+use crate::cluster::Cluster;
+
+/// Administrative requests over a [`Cluster`].
+#[derive(Debug, Clone)]
+pub struct Admin {
+    cluster: Cluster,
+}
+
+impl Admin {
+    /// Uses the cluster's connections.
+    #[must_use]
+    pub fn new(cluster: Cluster) -> Self {
+        Self { cluster }
+    }
+}
