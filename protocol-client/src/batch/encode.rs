@@ -128,17 +128,12 @@ impl BatchBuilder {
         // Two's complement, as in Java: the reader's addition undoes it for every pair of times.
         let timestamp_delta = timestamp_ms.wrapping_sub(base_timestamp_ms);
         let offset_delta = i64::from(self.record_count);
-        let body_len = 1
-            + encoded_len(timestamp_delta)
-            + encoded_len(offset_delta)
-            + bytes_len(key)
-            + bytes_len(value)
-            + headers_len(headers);
-        let record_len = encoded_len(body_len as i64) + body_len;
-        self.check_room(record_len)?;
+        let content_len = 1 + bytes_len(key) + bytes_len(value) + headers_len(headers);
+        let body_len = content_len + encoded_len(timestamp_delta) + encoded_len(offset_delta);
+        self.check_room(record_len(body_len), content_len)?;
 
         let buffer = &mut self.buffer;
-        buffer.reserve(record_len);
+        buffer.reserve(record_len(body_len));
         let mut scratch = Scratch::new();
         scratch.varint(body_len as i64);
         scratch.byte(0); // record attributes: none are defined
@@ -162,15 +157,18 @@ impl BatchBuilder {
         Ok(())
     }
 
-    fn check_room(&self, record_len: usize) -> Result<(), AppendError> {
+    /// `content_len` is the record without its two deltas, which are one byte each in an empty batch:
+    /// what doesn't fit here because of a wide delta may well fit there.
+    fn check_room(&self, record_len_here: usize, content_len: usize) -> Result<(), AppendError> {
         let limit = self.limits.bytes_max;
-        if BATCH_OVERHEAD_BYTES + record_len > limit {
-            return Err(AppendError::TooLarge { size: BATCH_OVERHEAD_BYTES + record_len, limit });
+        if self.buffer.len() + record_len_here <= limit && self.record_count < self.limits.records_max {
+            return Ok(());
         }
-        if self.buffer.len() + record_len > limit || self.record_count >= self.limits.records_max {
-            return Err(AppendError::Full);
+        let size = BATCH_OVERHEAD_BYTES + record_len(content_len + 2);
+        match size > limit {
+            true => Err(AppendError::TooLarge { size, limit }),
+            false => Err(AppendError::Full),
         }
-        Ok(())
     }
 
     /// Records written so far.
@@ -222,6 +220,11 @@ impl BatchBuilder {
             state: State::Unstamped(self.buffer),
         }
     }
+}
+
+/// A record's bytes with the length in front of it.
+fn record_len(body_len: usize) -> usize {
+    encoded_len(body_len as i64) + body_len
 }
 
 fn bytes_len(bytes: Option<&[u8]>) -> usize {
