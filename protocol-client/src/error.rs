@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::{BrokerAddress, ConfigError};
+use crate::wire::error_code::{ErrorCode, Retry, codes, retry};
 
 /// Why something in the client failed.
 #[derive(Debug, Clone)]
@@ -119,6 +120,11 @@ pub enum ConnectFailure {
         /// How long each address was given.
         after: Duration,
     },
+    /// The connection was accepted, but the peer stayed silent.
+    NoAnswer {
+        /// How long it was given.
+        after: Duration,
+    },
     /// The peer speaks TLS on this port.
     TlsPort,
     /// The peer answered in something that is not Kafka's protocol.
@@ -133,11 +139,8 @@ pub enum ConnectFailure {
         /// The system's words.
         reason: String,
     },
-    /// A failed attempt is so recent that no new one was made yet.
-    BackingOff {
-        /// What that attempt met.
-        last: Box<ConnectFailure>,
-    },
+    /// No broker has this id, as far as the cluster's metadata says.
+    UnknownNode,
 }
 
 impl Error {
@@ -161,8 +164,9 @@ impl Error {
     #[must_use]
     pub fn retriable(&self) -> bool {
         match self {
-            Self::Broker(error) => code_is_retriable(error.code),
-            Self::Disconnected { .. } | Self::Timeout { .. } | Self::NoBroker { .. } => true,
+            Self::Broker(error) => matches!(retry(error.code), Retry::Retriable | Retry::StaleMetadata),
+            Self::Disconnected { .. } | Self::Timeout { .. } => true,
+            Self::NoBroker { attempts } => attempts.iter().any(|(_, error)| error.retriable()),
             Self::Connect { failure, .. } => failure.retriable(),
             Self::Malformed { .. }
             | Self::Unsupported { .. }
@@ -178,7 +182,7 @@ impl Error {
     #[must_use]
     pub fn leader_is_stale(&self) -> bool {
         match self {
-            Self::Broker(error) => matches!(error.code, 3 | 5 | 6 | 9 | 13 | 56 | 72 | 74 | 75 | 100 | 103),
+            Self::Broker(error) => matches!(retry(error.code), Retry::StaleMetadata),
             Self::Disconnected { .. } | Self::Connect { .. } => true,
             _ => false,
         }
@@ -188,21 +192,11 @@ impl Error {
     #[must_use]
     pub fn coordinator_is_stale(&self) -> bool {
         match self {
-            Self::Broker(error) => matches!(error.code, 15 | 16),
+            Self::Broker(error) => matches!(error.code, codes::COORDINATOR_NOT_AVAILABLE | codes::NOT_COORDINATOR),
             Self::Disconnected { .. } | Self::Connect { .. } => true,
             _ => false,
         }
     }
-}
-
-/// Codes after which the same request may succeed unchanged. Source: the retriable exceptions of Apache Kafka's client
-/// (`org.apache.kafka.common.errors.RetriableException` and its sub-classes), and CONCURRENT_TRANSACTIONS.
-fn code_is_retriable(code: i16) -> bool {
-    matches!(
-        code,
-        2 | 3 | 5 | 6 | 7 | 9 | 13 | 14 | 15 | 16 | 19 | 20 | 41 | 51 | 56 | 70
-            ..=72 | 74 | 75 | 78 | 80 | 83 | 84 | 88 | 89 | 100 | 103 | 106
-    )
 }
 
 impl ConnectFailure {
@@ -211,7 +205,6 @@ impl ConnectFailure {
     pub fn retriable(&self) -> bool {
         match self {
             Self::TlsPort | Self::NotKafka { .. } => false,
-            Self::BackingOff { last } => last.retriable(),
             _ => true,
         }
     }
@@ -277,17 +270,12 @@ impl From<ConfigError> for Error {
 
 impl fmt::Display for BrokerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} for {} was answered with {} ({})", self.api, self.subject, code_name(self.code), self.code)?;
+        write!(f, "{} for {} was answered with {}", self.api, self.subject, ErrorCode(self.code))?;
         match &self.message {
             Some(message) if !message.is_empty() => write!(f, ": {message}"),
             _ => Ok(()),
         }
     }
-}
-
-fn code_name(code: i16) -> String {
-    kafka_protocol::error::ResponseError::try_from_code(code)
-        .map_or_else(|| "an unknown code".to_owned(), |known| format!("{known:?}"))
 }
 
 impl fmt::Display for ConnectFailure {
@@ -302,6 +290,11 @@ impl fmt::Display for ConnectFailure {
                 "no answer within {} ms; check the address, and firewalls on the way",
                 after.as_millis()
             ),
+            Self::NoAnswer { after } => write!(
+                f,
+                "the connection was accepted, but nothing answered within {} ms; check that the port is a PLAINTEXT listener of a broker that is not overloaded",
+                after.as_millis()
+            ),
             Self::TlsPort => f.write_str(
                 "the port speaks TLS, which this client does not support yet; use a PLAINTEXT listener of the broker",
             ),
@@ -310,7 +303,7 @@ impl fmt::Display for ConnectFailure {
                 "the peer closed the connection before its first answer; the port may speak TLS or SASL, or is not Kafka's: use a PLAINTEXT listener",
             ),
             Self::Socket { reason } => f.write_str(reason),
-            Self::BackingOff { last } => write!(f, "waiting before the next attempt; the last one: {last}"),
+            Self::UnknownNode => f.write_str("the cluster's metadata has no such broker"),
         }
     }
 }

@@ -2,11 +2,25 @@
 //!
 //! [`Cluster`] is a cheap clone of one shared state. It owns every connection and joins their tasks in [`Cluster::close`].
 //! Each method is one attempt unless it says that it retries; loops with pauses go through [`Retry`] alone.
+//!
+//! ```text
+//! call / send ─► reach (which node, in what order) ─► connections (one per node and purpose) ─► net
+//!                   ▲
+//!       refresh ─► metadata      coordinator ─► its cache
+//! ```
+//!
 //! Left out: fetch sessions, follower fetching, TLS and SASL.
 
+mod connections;
+mod coordinator;
+mod metadata;
+mod reach;
+mod refresh;
 mod retry;
 mod types;
 
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kafka_protocol::protocol::Request;
@@ -20,7 +34,10 @@ pub use types::{
 use crate::config::ClientConfig;
 use crate::error::Error;
 use crate::net::Pending;
-use std::sync::Arc;
+use connections::{Connections, PeerKey};
+use coordinator::Coordinators;
+use metadata::Metadata;
+use refresh::Refresh;
 
 /// A handle on one Kafka cluster. Clones share everything.
 #[derive(Debug, Clone)]
@@ -31,6 +48,27 @@ pub struct Cluster {
 #[derive(Debug)]
 struct Inner {
     config: ClientConfig,
+    connections: Connections,
+    metadata: Mutex<Metadata>,
+    coordinators: Mutex<Coordinators>,
+    features: Mutex<FeatureLevel>,
+    refresh: Refresh,
+    readers: AtomicU32,
+}
+
+impl Inner {
+    // No code panics while it holds one of these locks, and none is held over an await.
+    fn lock_metadata(&self) -> MutexGuard<'_, Metadata> {
+        self.metadata.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_coordinators(&self) -> MutexGuard<'_, Coordinators> {
+        self.coordinators.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_features(&self) -> MutexGuard<'_, FeatureLevel> {
+        self.features.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Cluster {
@@ -45,7 +83,25 @@ impl Cluster {
     /// # Cancel safety
     /// Dropping the future closes what was opened.
     pub async fn connect(config: ClientConfig) -> Result<Self, Error> {
-        Ok(Self { inner: Arc::new(Inner { config }) })
+        let features = FeatureLevel { level: 0, epoch: -1 };
+        let inner = Inner {
+            config,
+            connections: Connections::default(),
+            metadata: Mutex::default(),
+            coordinators: Mutex::default(),
+            features: Mutex::new(features),
+            refresh: Refresh::default(),
+            readers: AtomicU32::new(0),
+        };
+        let cluster = Self { inner: Arc::new(inner) };
+        let mut retry = cluster.retry("connecting to the cluster", cluster.patience());
+        loop {
+            match cluster.refresh(&[]).await {
+                Ok(()) => return Ok(cluster),
+                Err(error) if error.retriable() => retry.pause(error).await?,
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// The settings it was made with.
@@ -54,33 +110,15 @@ impl Cluster {
         &self.inner.config
     }
 
-    /// A topic from the cache; looked up when it is not there or older than `metadata.max.age.ms`.
-    ///
-    /// `None`: the brokers say that it does not exist. It never creates the topic.
-    ///
-    /// # Errors
-    /// When no broker can say, or the topic may not be described.
-    pub async fn topic(&self, _name: &str) -> Result<Option<Arc<TopicMetadata>>, Error> {
-        Err(Error::Closed)
-    }
-
-    /// Asks for these topics anew. Concurrent calls share one request; requests keep `retry.backoff.ms` apart.
-    ///
-    /// # Errors
-    /// When no broker can be asked.
-    pub async fn refresh(&self, _topics: &[&str]) -> Result<(), Error> {
-        Err(Error::Closed)
-    }
-
     /// Who leads a partition by what is known now, without asking: leader and its epoch.
     #[must_use]
-    pub fn leader(&self, _topic: &str, _partition: i32) -> Option<(NodeId, i32)> {
-        None
+    pub fn leader(&self, topic: &str, partition: i32) -> Option<(NodeId, i32)> {
+        self.inner.lock_metadata().leader(topic, partition)
     }
 
     /// Takes over a leader that a Produce or Fetch answer told. True: it is news, so retry at once, without a pause.
-    pub fn leader_hint(&self, _topic: &str, _partition: i32, _hint: &LeaderHint) -> bool {
-        false
+    pub fn leader_hint(&self, topic: &str, partition: i32, hint: &LeaderHint) -> bool {
+        self.inner.lock_metadata().hint(topic, partition, hint)
     }
 
     /// One attempt of one request: connects if need be, picks the version, sends, waits for the answer.
@@ -108,51 +146,47 @@ impl Cluster {
     ///
     /// # Errors
     /// As [`Cluster::call`], for the part until the request is queued.
-    pub async fn send<Q, B>(&self, _call: Call, _build: B) -> Result<Pending<Q::Response>, Error>
+    pub async fn send<Q, B>(&self, call: Call, build: B) -> Result<Pending<Q::Response>, Error>
     where
         Q: Request,
         B: FnOnce(i16) -> Q,
     {
-        Err(Error::Closed)
+        let place = match self.reach(call.target, call.purpose).await?.place().await {
+            Ok(place) => place,
+            // It ended between our looking and our asking; nothing was queued, so a new one may take its place.
+            Err(_) => self.reach(call.target, call.purpose).await?.place().await?,
+        };
+        place.send(call.versions, call.timeout, build)
     }
 
     /// The version in which [`Cluster::call`] would send `Q` to this target now; connects if need be.
     ///
     /// # Errors
     /// When it cannot connect, or no version fits.
-    pub async fn version<Q: Request>(&self, _call: Call) -> Result<i16, Error> {
-        Err(Error::Closed)
+    pub async fn version<Q: Request>(&self, call: Call) -> Result<i16, Error> {
+        self.reach(call.target, call.purpose).await?.version::<Q>(call.versions)
     }
-
-    /// The coordinator of a group or a transactional id: from the cache, else looked up with retries until
-    /// `default.api.timeout.ms`.
-    ///
-    /// # Errors
-    /// [`Error::Timeout`], or the broker's refusal (authorization).
-    pub async fn coordinator(&self, _kind: CoordinatorKind, _key: &str) -> Result<NodeId, Error> {
-        Err(Error::Closed)
-    }
-
-    /// Forgets a coordinator after NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE or a lost connection.
-    pub fn forget_coordinator(&self, _kind: CoordinatorKind, _key: &str) {}
 
     /// The finalized level of `transaction.version` (KIP-890), the newest that any connection told.
     #[must_use]
     pub fn transaction_version(&self) -> FeatureLevel {
-        FeatureLevel::default()
+        *self.inner.lock_features()
     }
 
     /// All brokers that the cluster advertises.
     #[must_use]
     pub fn brokers(&self) -> Vec<Broker> {
-        Vec::new()
+        self.inner.lock_metadata().brokers().cloned().collect()
     }
 
     /// Keeps the next request on this connection back for as long as a broker asked in `throttle_time_ms`.
     ///
-    /// [`Cluster::call`] does it by itself for every API whose answer starts with the throttle time. Produce's ends with
-    /// it, so the producer calls this.
-    pub fn throttle(&self, _node: NodeId, _purpose: Purpose, _time: Duration) {}
+    /// It happens by itself for every API whose answer starts with the throttle time. Produce's ends with it, so the
+    /// producer calls this.
+    pub fn throttle(&self, node: NodeId, purpose: Purpose, throttle_time_ms: i32) {
+        let time = crate::net::throttle_from_millis(throttle_time_ms);
+        self.inner.connections.throttle(PeerKey::Node(node), purpose, time);
+    }
 
     /// A [`Retry`] with the configured pauses and the given patience.
     #[must_use]
@@ -162,5 +196,33 @@ impl Cluster {
     }
 
     /// Ends every connection and waits for their tasks. Later calls fail with [`Error::Closed`].
-    pub async fn close(&self) {}
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves the connections ending; their tasks are then not waited for.
+    pub async fn close(&self) {
+        self.inner.connections.close().await;
+    }
+
+    /// `default.api.timeout.ms`.
+    pub(crate) fn patience(&self) -> Duration {
+        self.inner.config.default_api_timeout
+    }
+
+    /// A purpose of its own for one reader; [`Cluster::release`] gives its connections back.
+    pub(crate) fn fetch_purpose(&self) -> Purpose {
+        Purpose::Fetch(self.inner.readers.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Ends the connections of one purpose.
+    pub(crate) fn release(&self, purpose: Purpose) {
+        self.inner.connections.release(purpose);
+    }
+
+    pub(crate) fn topic_by_id(&self, id: uuid::Uuid) -> Option<Arc<TopicMetadata>> {
+        self.inner.lock_metadata().topic_by_id(id)
+    }
+
+    pub(crate) fn forget_topic(&self, name: &str) {
+        self.inner.lock_metadata().forget_topic(name);
+    }
 }

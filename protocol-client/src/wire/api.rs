@@ -95,6 +95,7 @@ pub fn negotiate_for(protocol: TransactionProtocol, api: ApiKey, broker: Version
 pub struct BrokerApis {
     ranges: BTreeMap<i16, VersionRange>,
     transaction_version: i16,
+    features_epoch: i64,
 }
 
 impl BrokerApis {
@@ -112,7 +113,8 @@ impl BrokerApis {
             .filter(|_| response.finalized_features_epoch >= 0)
             .find(|feature| &*feature.name == TRANSACTION_VERSION_FEATURE)
             .map_or(0, |feature| feature.max_version_level);
-        Self { ranges: ranges.collect(), transaction_version }
+        let features_epoch = response.finalized_features_epoch;
+        Self { ranges: ranges.collect(), transaction_version, features_epoch }
     }
 
     /// The versions of an API that the broker offers.
@@ -125,6 +127,12 @@ impl BrokerApis {
     #[must_use]
     pub fn transaction_version(&self) -> i16 {
         self.transaction_version
+    }
+
+    /// The epoch of the finalized features, which grows with each change; −1 where the broker names none.
+    #[must_use]
+    pub fn features_epoch(&self) -> i64 {
+        self.features_epoch
     }
 
     /// V2 when the cluster has it finalized and this broker offers the versions that carry it.

@@ -1,0 +1,162 @@
+//! Asking for metadata: one request at a time, for everything that anybody wants by then.
+//!
+//! A caller notes its topics and waits for its turn. If a request that began after its note has succeeded meanwhile, that one
+//! asked for its topics too. Whoever has the turn asks for all notes together; if it is dropped or fails, the next one asks.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
+use kafka_protocol::messages::{MetadataRequest, TopicName};
+use kafka_protocol::protocol::StrBytes;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep_until};
+
+use super::Cluster;
+use super::metadata::TopicAnswer;
+use super::types::{Call, Target, TopicMetadata};
+use crate::error::Error;
+use crate::wire::error_code::codes;
+
+/// Requests keep at least this far apart, however many partitions move at once.
+const REFRESH_INTERVAL_MIN: Duration = Duration::from_millis(50);
+
+#[derive(Debug)]
+pub(super) struct Refresh {
+    turn: Semaphore,
+    state: Mutex<RefreshState>,
+}
+
+#[derive(Debug, Default)]
+struct RefreshState {
+    wanted: BTreeSet<String>,
+    /// Requests begun so far.
+    begun: u64,
+    /// The number of the last request that succeeded.
+    succeeded: u64,
+    last: Option<Instant>,
+}
+
+impl Default for Refresh {
+    fn default() -> Self {
+        Self { turn: Semaphore::new(1), state: Mutex::default() }
+    }
+}
+
+impl Refresh {
+    fn lock(&self) -> MutexGuard<'_, RefreshState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Cluster {
+    /// Asks for these topics anew (with none: for brokers only). Concurrent calls share one request.
+    ///
+    /// # Errors
+    /// When no broker can be asked.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing: another caller asks for itself.
+    pub async fn refresh(&self, topics: &[&str]) -> Result<(), Error> {
+        let refresh = &self.inner.refresh;
+        let noted_at = {
+            let mut state = refresh.lock();
+            state.wanted.extend(topics.iter().map(|topic| (*topic).to_owned()));
+            state.begun
+        };
+        // Never closed; if it were, the client would be.
+        let _turn = refresh.turn.acquire().await.map_err(|_| Error::Closed)?;
+        let last = {
+            let state = refresh.lock();
+            if state.succeeded > noted_at {
+                return Ok(());
+            }
+            state.last
+        };
+        if let Some(last) = last {
+            sleep_until(last + REFRESH_INTERVAL_MIN).await;
+        }
+        let (number, wanted) = {
+            let mut state = refresh.lock();
+            state.wanted.extend(topics.iter().map(|topic| (*topic).to_owned()));
+            state.begun += 1;
+            state.last = Some(Instant::now());
+            (state.begun, std::mem::take(&mut state.wanted))
+        };
+        self.ask(&wanted).await?;
+        refresh.lock().succeeded = number;
+        Ok(())
+    }
+
+    async fn ask(&self, topics: &BTreeSet<String>) -> Result<(), Error> {
+        let reply = self.call(Call::to(Target::Any), |_| request(topics)).await?;
+        let code = reply.body.error_code;
+        let mut metadata = self.inner.lock_metadata();
+        if code == codes::REBOOTSTRAP_REQUIRED {
+            metadata.forget_brokers();
+        }
+        if code != codes::NONE {
+            return Err(Error::broker("Metadata", code, "the cluster"));
+        }
+        tracing::debug!(topics = topics.len(), brokers = reply.body.brokers.len(), "metadata received");
+        metadata.apply(reply.body, Instant::now());
+        Ok(())
+    }
+
+    /// A topic from the cache; looked up when it is not there or older than `metadata.max.age.ms`.
+    ///
+    /// `None`: the brokers say that it does not exist. It never creates the topic. Partitions may be without a leader.
+    ///
+    /// # Errors
+    /// When no broker can say within `default.api.timeout.ms`, or the topic may not be described.
+    ///
+    /// # Cancel safety
+    /// As [`Cluster::refresh`].
+    pub async fn topic(&self, name: &str) -> Result<Option<Arc<TopicMetadata>>, Error> {
+        let mut retry = self.retry(format!("looking up topic {name}"), self.patience());
+        loop {
+            let cached = self.inner.lock_metadata().topic(name, Instant::now());
+            if let Some((topic, updated)) = &cached
+                && updated.elapsed() < self.inner.config.metadata_max_age
+            {
+                return Ok(Some(Arc::clone(topic)));
+            }
+            let error = match (self.refresh(&[name]).await, cached) {
+                (Ok(()), _) => match self.looked_up(name) {
+                    Ok(topic) => return Ok(topic),
+                    Err(error) => error,
+                },
+                // Old metadata is better than none while nobody answers.
+                (Err(_), Some((topic, _))) => return Ok(Some(topic)),
+                (Err(error), None) => error,
+            };
+            if !error.retriable() {
+                return Err(error);
+            }
+            retry.pause(error).await?;
+        }
+    }
+
+    fn looked_up(&self, name: &str) -> Result<Option<Arc<TopicMetadata>>, Error> {
+        let mut metadata = self.inner.lock_metadata();
+        let absence = metadata.take_absence(name);
+        if let Some((topic, _)) = metadata.topic(name, Instant::now()) {
+            return Ok(Some(topic));
+        }
+        match absence {
+            Some(TopicAnswer::Refused(code)) => Err(Error::broker("Metadata", code, format!("topic {name}"))),
+            Some(_) => Ok(None),
+            // Another caller took the absence: ask again.
+            None => Err(Error::broker("Metadata", codes::LEADER_NOT_AVAILABLE, format!("topic {name}"))),
+        }
+    }
+}
+
+fn request(topics: &BTreeSet<String>) -> MetadataRequest {
+    let topics = topics.iter().map(|topic| {
+        let name = TopicName(StrBytes::from_string(topic.clone()));
+        MetadataRequestTopic::default().with_name(Some(name))
+    });
+    MetadataRequest::default().with_topics(Some(topics.collect())).with_allow_auto_topic_creation(false)
+}
