@@ -1,1 +1,15 @@
-//! Against real Apache Kafka: kills, cuts, bad input.
+//! What the system tests share: brokers to run against, files to stream, workers to kill, and eyes on the result.
+//!
+//! The tests themselves are in `tests/`; each tells one story on every [`target::Target`]. Tests against Apache Kafka are
+//! `#[ignore = "needs Apache Kafka"]`: `tests/services/kafka` installs and starts it. Tests against the embedded broker run always, with smaller files.
+//!
+//! Waiting is always for a condition with a deadline. The verdict is the auditor's, never a count's alone.
+
+pub mod binary;
+pub mod client;
+pub mod files;
+pub mod job;
+pub mod process;
+pub mod seed;
+pub mod services;
+pub mod target;

@@ -1,0 +1,167 @@
+//! The tests' own eyes on a cluster, without async: where a topic ends, what is in it, and the auditor's verdict.
+
+use std::time::{Duration, Instant};
+
+use oncewire_audit::{AuditPlan, Check, OffsetsPlan, Report, audit};
+use oncewire_client::admin::{Admin, OffsetSpec};
+use oncewire_client::batch::Record;
+use oncewire_client::cluster::Cluster;
+use oncewire_client::config::ClientConfig;
+use oncewire_client::error::Error;
+use oncewire_client::reader::{Isolation, LogReader, ReaderOptions};
+use tokio::runtime::Runtime;
+
+use crate::job::Job;
+use crate::process::{LOOK_EVERY, Process};
+
+/// How long an audit of a test's topic may take.
+const AUDIT_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// A connection to the cluster under test, for blocking use.
+#[derive(Debug)]
+pub struct Client {
+    runtime: Runtime,
+    cluster: Cluster,
+}
+
+impl Client {
+    /// Connects.
+    ///
+    /// # Panics
+    /// The broker cannot be reached.
+    pub fn connect(bootstrap: &str) -> Self {
+        let runtime = Runtime::new().expect("threads can be made");
+        let config = ClientConfig::new(bootstrap).expect("a test's address is one");
+        let cluster = runtime.block_on(Cluster::connect(config)).expect("the broker answers");
+        Client { runtime, cluster }
+    }
+
+    /// Runs a future to its end, for what this type has no method for.
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.runtime.block_on(future)
+    }
+
+    /// The cluster.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// Administrative requests.
+    pub fn admin(&self) -> Admin {
+        Admin::new(self.cluster.clone())
+    }
+
+    /// The end of partition 0; 0 while there is no such topic. With [`Isolation::Committed`] it is the last stable offset.
+    ///
+    /// # Panics
+    /// The broker refuses.
+    pub fn end(&self, topic: &str, isolation: Isolation) -> i64 {
+        match self.block_on(self.admin().list_offsets(topic, Some(&[0]), OffsetSpec::Latest, isolation)) {
+            Ok(offsets) => offsets.get(&0).map_or(0, |listed| listed.offset),
+            Err(Error::UnknownTopic { .. }) => 0,
+            Err(error) => panic!("the end of {topic} can be looked up: {error}"),
+        }
+    }
+
+    /// Waits until the last stable offset of partition 0 is at least `offset`; returns it.
+    ///
+    /// # Panics
+    /// `worker` ends meanwhile, or the time is over.
+    pub fn wait_for_stable_end(&self, topic: &str, offset: i64, worker: &mut Process, patience: Duration) -> i64 {
+        let deadline = Instant::now() + patience;
+        loop {
+            let end = self.end(topic, Isolation::Committed);
+            if end >= offset {
+                return end;
+            }
+            let ended = worker.ended();
+            assert!(
+                ended.is_none(),
+                "the worker ended with {ended:?} at offset {end} of {offset}; it wrote:\n{}",
+                worker.log()
+            );
+            let log = || worker.log();
+            assert!(
+                Instant::now() < deadline,
+                "{topic} is at {end} of {offset} after {patience:?}; the worker wrote:\n{}",
+                log()
+            );
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Waits until `count` records of partition 0 are visible.
+    ///
+    /// # Panics
+    /// `worker` ends meanwhile, or the time is over.
+    pub fn wait_for_visible(&self, topic: &str, count: u64, worker: &mut Process, patience: Duration) {
+        let deadline = Instant::now() + patience;
+        // Each visible record takes an offset, so the topic need not be read before it is that long.
+        let at_least = i64::try_from(count).expect("a test's topic is short");
+        self.wait_for_stable_end(topic, at_least, worker, patience);
+        self.block_on(async {
+            let mut reader =
+                LogReader::open(&self.cluster, topic, ReaderOptions::default()).await.expect("the topic is there");
+            let mut seen = 0;
+            while seen < count {
+                let event = tokio::time::timeout_at(deadline.into(), reader.next()).await;
+                let Ok(event) = event else {
+                    panic!(
+                        "{seen} of {count} records are visible after {patience:?}; the worker wrote:\n{}",
+                        worker.log()
+                    );
+                };
+                if let oncewire_client::reader::ReaderEvent::Records { records, .. } =
+                    event.expect("the topic can be read")
+                {
+                    seen += records.len() as u64;
+                }
+                let ended = worker.ended();
+                assert!(
+                    seen >= count || ended.is_none(),
+                    "the worker ended with {ended:?}; it wrote:\n{}",
+                    worker.log()
+                );
+            }
+        });
+    }
+
+    /// All visible records of partition 0.
+    ///
+    /// # Panics
+    /// The topic cannot be read.
+    pub fn records(&self, topic: &str, isolation: Isolation) -> Vec<Record> {
+        self.block_on(async {
+            let options = ReaderOptions { isolation, ..ReaderOptions::default() };
+            let mut reader = LogReader::open(&self.cluster, topic, options).await.expect("the topic is there");
+            let mut all = Vec::new();
+            let deadline = Instant::now() + AUDIT_TIMEOUT;
+            reader
+                .read_to_end(deadline.into(), |_, records| all.extend(records))
+                .await
+                .expect("the topic can be read to its end");
+            all
+        })
+    }
+
+    /// The auditor's report on a job: its lines against its file, its offsets against both.
+    ///
+    /// # Panics
+    /// The audit is not possible.
+    pub fn audit(&self, job: &Job) -> Report {
+        let offsets = OffsetsPlan { topic: job.offsets_topic(), connector: job.connector_name() };
+        let plan = AuditPlan {
+            topic: job.topic(),
+            check: Check::Lines(job.file()),
+            offsets: Some(offsets),
+            timeout: AUDIT_TIMEOUT,
+        };
+        self.block_on(audit(&self.cluster, &plan, |_| {})).unwrap_or_else(|error| panic!("the audit runs: {error}"))
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.runtime.block_on(self.cluster.close());
+    }
+}

@@ -1,0 +1,143 @@
+//! One connector that streams a file through the standalone worker: its two properties files, its processes, and what must be true at the end.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::binary::oncewire;
+use crate::process::Process;
+
+/// A worker's and a connector's configuration, to be started as often as the story needs.
+#[derive(Debug)]
+pub struct Job {
+    folder: TempDir,
+    name: String,
+    bootstrap: String,
+    worker: Vec<(String, String)>,
+    connector: Vec<(String, String)>,
+    started: u32,
+}
+
+impl Job {
+    /// A job whose group, connector and topic have names of their own; the file is `in.txt` in the job's folder.
+    ///
+    /// # Panics
+    /// No temporary folder can be made.
+    pub fn new(name: &str, bootstrap: &str) -> Self {
+        let folder =
+            tempfile::Builder::new().prefix("oncewire-job-").tempdir().expect("a temporary folder can be made");
+        let mut job = Job {
+            folder,
+            name: name.to_owned(),
+            bootstrap: bootstrap.to_owned(),
+            worker: Vec::new(),
+            connector: Vec::new(),
+            started: 0,
+        };
+        let string = "org.apache.kafka.connect.storage.StringConverter";
+        let offsets_topic = job.offsets_topic();
+        for (key, value) in [
+            ("bootstrap.servers", bootstrap),
+            ("group.id", &format!("{name}-group")),
+            ("key.converter", string),
+            ("value.converter", string),
+            ("offset.storage.topic", &offsets_topic),
+            ("offset.storage.replication.factor", "1"),
+        ] {
+            job = job.worker(key, value);
+        }
+        let file = job.file().display().to_string();
+        let topic = job.topic();
+        for (key, value) in [
+            ("name", job.connector_name().as_str()),
+            ("connector.class", "FileStreamSource"),
+            ("tasks.max", "1"),
+            ("file", &file),
+            ("topic", &topic),
+        ] {
+            job = job.connector(key, value);
+        }
+        job
+    }
+
+    /// Sets a worker property, or replaces it.
+    #[must_use]
+    pub fn worker(mut self, key: &str, value: &str) -> Self {
+        set(&mut self.worker, key, value);
+        self
+    }
+
+    /// Sets a connector property, or replaces it.
+    #[must_use]
+    pub fn connector(mut self, key: &str, value: &str) -> Self {
+        set(&mut self.connector, key, value);
+        self
+    }
+
+    /// Leaves a connector property out.
+    #[must_use]
+    pub fn without_connector(mut self, key: &str) -> Self {
+        self.connector.retain(|(known, _)| known != key);
+        self
+    }
+
+    /// The connector's name.
+    pub fn connector_name(&self) -> String {
+        format!("{}-connector", self.name)
+    }
+
+    /// The topic that the lines go to.
+    pub fn topic(&self) -> String {
+        format!("{}-topic", self.name)
+    }
+
+    /// The topic with the source offsets.
+    pub fn offsets_topic(&self) -> String {
+        format!("{}-offsets", self.name)
+    }
+
+    /// The file that is streamed. The job does not make it.
+    pub fn file(&self) -> PathBuf {
+        self.path("in.txt")
+    }
+
+    /// A path in the job's folder.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The broker's address.
+    pub fn bootstrap(&self) -> &str {
+        &self.bootstrap
+    }
+
+    /// Writes the properties files and starts a worker on them.
+    ///
+    /// # Panics
+    /// The worker cannot be started.
+    pub fn start(&mut self) -> Process {
+        let worker = self.write("worker.properties", &self.worker);
+        let connector = self.write("connector.properties", &self.connector);
+        self.started += 1;
+        let log = self.path(&format!("worker-{}.log", self.started));
+        let mut command = Command::new(oncewire());
+        command.arg("standalone").arg(worker).arg(connector);
+        Process::start(&mut command, &log).expect("oncewire starts")
+    }
+
+    fn write(&self, name: &str, properties: &[(String, String)]) -> PathBuf {
+        let path = self.path(name);
+        let text: String = properties.iter().map(|(key, value)| format!("{key}={value}\n")).collect();
+        fs::write(&path, text).expect("the job's folder can be written");
+        path
+    }
+}
+
+fn set(properties: &mut Vec<(String, String)>, key: &str, value: &str) {
+    match properties.iter_mut().find(|(known, _)| known == key) {
+        Some((_, known)) => value.clone_into(known),
+        None => properties.push((key.to_owned(), value.to_owned())),
+    }
+}

@@ -1,0 +1,145 @@
+//! The brokers that every story is told on.
+//!
+//! A test that holds a broker is alone: `cargo test` runs tests in parallel, and two real brokers with their workers on a machine of two cores would
+//! measure each other's hunger. The guard is process-wide; cargo runs one test program after the other.
+
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::binary::oncewire;
+use crate::process::{LOOK_EVERY, Process};
+use crate::services::{KafkaOptions, RealKafka};
+
+/// A kind of broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Apache Kafka 4.3.1: transactions V2.
+    Kafka431,
+    /// Apache Kafka 4.3.1, formatted for the transaction protocol before V2.
+    Kafka431Tv1,
+    /// Apache Kafka 3.9.2: transactions V1 only.
+    Kafka392,
+    /// The embedded broker, as a process of its own.
+    DevBroker,
+}
+
+impl Target {
+    /// Starts a broker of this kind, empty, with no other of this process beside it.
+    ///
+    /// # Panics
+    /// It does not start.
+    pub fn start(self) -> Broker {
+        self.start_with(&[])
+    }
+
+    /// Starts with additional lines of server.properties, which the embedded broker does not have.
+    ///
+    /// # Panics
+    /// It does not start.
+    pub fn start_with(self, properties: &[&str]) -> Broker {
+        let alone = alone();
+        let kafka = |version, transaction_version| {
+            Running::Kafka(RealKafka::start(KafkaOptions { version, transaction_version, properties }))
+        };
+        let running = match self {
+            Target::Kafka431 => kafka("4.3.1", None),
+            Target::Kafka431Tv1 => kafka("4.3.1", Some(1)),
+            Target::Kafka392 => kafka("3.9.2", None),
+            Target::DevBroker => Running::Dev(DevBroker::start()),
+        };
+        Broker { running, _alone: alone }
+    }
+}
+
+/// A running broker of any kind.
+#[derive(Debug)]
+pub struct Broker {
+    running: Running,
+    _alone: MutexGuard<'static, ()>,
+}
+
+#[derive(Debug)]
+enum Running {
+    Kafka(RealKafka),
+    Dev(DevBroker),
+}
+
+impl Broker {
+    /// `host:port`.
+    pub fn bootstrap(&self) -> &str {
+        match &self.running {
+            Running::Kafka(kafka) => kafka.bootstrap(),
+            Running::Dev(dev) => &dev.address,
+        }
+    }
+
+    /// SIGKILL.
+    ///
+    /// # Panics
+    /// For the embedded broker: it keeps everything in memory.
+    pub fn kill9(&self) {
+        self.kafka().kill9();
+    }
+
+    /// Starts the broker again after [`Broker::kill9`], with its data.
+    ///
+    /// # Panics
+    /// For the embedded broker: it keeps everything in memory.
+    pub fn restart(&self) {
+        self.kafka().restart();
+    }
+
+    fn kafka(&self) -> &RealKafka {
+        match &self.running {
+            Running::Kafka(kafka) => kafka,
+            Running::Dev(_) => panic!("the embedded broker does not survive a kill"),
+        }
+    }
+}
+
+/// Waits for the tests of this process that hold a broker.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    // A test that failed has left nothing behind that would hurt the next one.
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A port of 127.0.0.1 on which nothing listens at this moment.
+///
+/// # Panics
+/// There is none.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    listener.local_addr().expect("a bound socket has an address").port()
+}
+
+#[derive(Debug)]
+struct DevBroker {
+    address: String,
+    _process: Process,
+    _folder: TempDir,
+}
+
+impl DevBroker {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let address = format!("127.0.0.1:{}", free_port());
+        let mut command = Command::new(oncewire());
+        command.args(["dev-broker", "--listen", &address]);
+        let mut process = Process::start(&mut command, &folder.path().join("broker.log")).expect("oncewire starts");
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while TcpStream::connect(&address).is_err() {
+            assert!(
+                process.ended().is_none() && Instant::now() < deadline,
+                "the embedded broker listens: {}",
+                process.log()
+            );
+            std::thread::sleep(LOOK_EVERY);
+        }
+        DevBroker { address, _process: process, _folder: folder }
+    }
+}
