@@ -21,7 +21,7 @@ pub struct Failure {
     pub topic: Option<Arc<str>>,
     /// The partition it was about, if it was about one.
     pub partition: Option<u32>,
-    /// What happened, in words, without the names above.
+    /// What happened, in words, without the names above. With a code: what the broker said beyond it, mostly nothing.
     pub reason: String,
 }
 
@@ -38,13 +38,9 @@ impl Failure {
             None => (None, None),
         };
         match cause {
-            Cause::Code { request, code, .. } => Self {
-                request: Some(*request),
-                code: Some(code.0),
-                topic,
-                partition,
-                reason: "the broker answered with an error".to_owned(),
-            },
+            Cause::Code { request, code, .. } => {
+                Self { request: Some(*request), code: Some(code.0), topic, partition, reason: String::new() }
+            }
             Cause::DeadlinePassed { request, .. } => Self {
                 request: Some(*request),
                 code: None,
@@ -76,7 +72,8 @@ impl fmt::Display for Failure {
             _ => {}
         }
         match self.code {
-            Some(code) => write!(f, "{}", super::code_name(code)),
+            Some(code) if self.reason.is_empty() => f.write_str(&super::code_name(code)),
+            Some(code) => write!(f, "{}: {}", super::code_name(code), self.reason),
             None => f.write_str(&self.reason),
         }
     }

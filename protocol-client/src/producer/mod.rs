@@ -16,9 +16,11 @@
 mod counters;
 mod driver;
 mod error;
-mod machine_stub;
+mod lane;
 mod partitioner;
 mod partitions;
+mod requests;
+mod settle;
 mod shared;
 mod stage;
 mod transaction;
@@ -40,9 +42,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// `NAME (number)` of a Kafka error code.
 fn code_name(code: i16) -> String {
     match kafka_protocol::error::ResponseError::try_from_code(code) {
+        Some(kafka_protocol::error::ResponseError::Unknown(_)) => format!("unknown error code {code}"),
         Some(known) => format!("{} ({code})", constant_case(&format!("{known:?}"))),
-        None if code == 0 => "NONE (0)".to_owned(),
-        None => format!("unknown error code {code}"),
+        None => format!("NONE ({code})"),
     }
 }
 

@@ -4,20 +4,22 @@
 //! caller holds the lock, so its answer is at once and two callers can't overtake each other; all I/O is the driver's.
 //! Batches stay here, byte for byte, from `send` until the machine says that they may go.
 
+mod exchange;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use exchange::{CoordinatorRequest, Order, ProduceOrder};
+
 use super::counters::{Counters, ProducerMetrics, add, subtract};
 use super::error::{Failure, ProducerError};
-use super::machine_stub::{Machine, Settings};
 use super::partitions::Partitions;
 use super::stage::StagedBatch;
 use super::transactional::{Committed, ProducerState};
-use crate::batch::{ProducerStamp, SealedBatch};
+use crate::batch::SealedBatch;
 use crate::config::ProducerConfig;
-use bytes::Bytes;
-use oncewire_txn::{
-    BatchId, Cause, Command, EndGoal, Event, Outcome, Output, PartitionIndex, ProducerIdentity, Protocol, Reply,
-    Request, RequestId, Time,
-};
+use oncewire_txn::{BatchId, Cause, Command, EndGoal, Machine, ProducerIdentity, Refusal, Settings, StateName, Time};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
@@ -28,6 +30,8 @@ pub(crate) struct Shared {
     core: Mutex<Core>,
     /// Rung when the driver has something to look at.
     wake: Notify,
+    /// Whether the next transaction's first request waits for the markers of the one before.
+    settle_markers: AtomicBool,
     /// One permit for each byte of `buffer.memory`.
     room: Arc<Semaphore>,
     room_bytes: usize,
@@ -42,8 +46,9 @@ struct Core {
     partitions: Partitions,
     batches: HashMap<BatchId, HeldBatch>,
     next_batch: u64,
-    phase: Phase,
-    identity: Option<ProducerIdentity>,
+    /// How the open transaction is being ended, since a caller asked for it.
+    ending: Option<EndGoal>,
+    closing: bool,
     /// Why the open transaction can only be aborted.
     abort_cause: Option<Failure>,
     /// Set once, never left: what every further call is answered with.
@@ -53,6 +58,8 @@ struct Core {
     /// The end of a transaction whose callers had all dropped their futures.
     unclaimed: Option<(EndGoal, Result<Committed, ProducerError>)>,
     open: OpenTransaction,
+    /// What a broker said beyond the code about the last batch that it refused, and about which partition.
+    broker_words: Option<(Arc<str>, u32, String)>,
 }
 
 struct HeldBatch {
@@ -70,17 +77,6 @@ struct OpenTransaction {
     bytes: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Fresh,
-    Initializing,
-    Ready,
-    Open,
-    Ending(EndGoal),
-    Closing,
-    Closed,
-}
-
 /// The answer to a wish to end a transaction.
 pub(crate) enum EndTicket {
     /// Known already.
@@ -91,44 +87,6 @@ pub(crate) enum EndTicket {
 
 /// The answer to a wish to initialize: known, or a receiver of what will come.
 pub(crate) type InitTicket = Result<ProducerIdentity, oneshot::Receiver<Result<ProducerIdentity, ProducerError>>>;
-
-/// One thing for the driver to do.
-pub(crate) enum Order {
-    /// A request to the coordinator, or about it.
-    Coordinator(RequestId, CoordinatorRequest),
-    /// One batch to its leader.
-    Produce(ProduceOrder),
-    /// New metadata of a topic.
-    Refresh(RequestId, Arc<str>),
-}
-
-/// A request about the transaction, with names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum CoordinatorRequest {
-    Find,
-    Init { current: Option<ProducerIdentity> },
-    AddPartitions { identity: ProducerIdentity, partitions: Vec<(PartitionIndex, Arc<str>, u32)> },
-    End { identity: ProducerIdentity, goal: EndGoal, protocol: Protocol },
-}
-
-/// A stamped batch and where it goes.
-#[derive(Debug, Clone)]
-pub(crate) struct ProduceOrder {
-    pub(crate) request: RequestId,
-    pub(crate) topic: Arc<str>,
-    pub(crate) partition: u32,
-    pub(crate) protocol: Protocol,
-    pub(crate) records: Bytes,
-}
-
-/// What one drain of the machine asks the driver for.
-pub(crate) struct Drained {
-    pub(crate) orders: Vec<Order>,
-    /// When to come back although nothing has happened.
-    pub(crate) until: Option<Instant>,
-    /// True when the driver may end.
-    pub(crate) closed: bool,
-}
 
 impl Shared {
     pub(crate) fn new(config: &ProducerConfig, settings: Settings) -> Self {
@@ -141,16 +99,18 @@ impl Shared {
                 partitions: Partitions::default(),
                 batches: HashMap::new(),
                 next_batch: 0,
-                phase: Phase::Fresh,
-                identity: None,
+                ending: None,
+                closing: false,
                 abort_cause: None,
                 terminal: None,
                 waiting_init: Vec::new(),
                 waiting_end: Vec::new(),
                 unclaimed: None,
                 open: OpenTransaction { begun: now, records: 0, bytes: 0 },
+                broker_words: None,
             }),
             wake: Notify::new(),
+            settle_markers: AtomicBool::new(true),
             room: Arc::new(Semaphore::new(room_bytes)),
             room_bytes,
             max_block: config.max_block,
@@ -172,14 +132,12 @@ impl Shared {
         let now = self.now();
         let mut core = self.lock();
         core.check_usable()?;
-        match (core.phase, core.identity) {
-            (Phase::Fresh, _) => {
-                core.command(now, Command::Init).map_err(|reason| self.misuse(reason))?;
-                core.phase = Phase::Initializing;
-            }
-            (Phase::Initializing, _) => {}
-            (_, Some(identity)) => return Ok(Ok(identity)),
-            (_, None) => return Err(self.misuse("the producer has no identity")),
+        if core.machine.needs_init() {
+            self.command(&mut core, now, Command::Init)?;
+        } else if core.machine.state() != StateName::Initializing
+            && let Some(identity) = core.machine.identity()
+        {
+            return Ok(Ok(identity));
         }
         let (sender, receiver) = oneshot::channel();
         core.waiting_init.push(sender);
@@ -192,20 +150,11 @@ impl Shared {
         let now = self.now();
         let mut core = self.lock();
         core.check_usable()?;
-        match core.phase {
-            Phase::Ready => {}
-            Phase::Fresh | Phase::Initializing => return Err(self.misuse("call init and wait for it before begin")),
-            Phase::Open => return Err(self.misuse("a transaction is open; commit or abort it before begin")),
-            _ => return Err(self.misuse("a transaction is being ended; wait for its commit or abort before begin")),
-        }
-        core.command(now, Command::Begin).map_err(|reason| self.misuse(reason))?;
-        core.phase = Phase::Open;
+        self.command(&mut core, now, Command::Begin)?;
         core.abort_cause = None;
         core.unclaimed = None;
+        core.broker_words = None;
         core.open = OpenTransaction { begun: Instant::now(), records: 0, bytes: 0 };
-        drop(core);
-        // The machine may have set itself a timer.
-        self.wake.notify_one();
         Ok(())
     }
 
@@ -228,25 +177,20 @@ impl Shared {
     pub(crate) fn end(&self, goal: EndGoal) -> Result<EndTicket, ProducerError> {
         let now = self.now();
         let mut core = self.lock();
-        match core.phase {
-            Phase::Ending(pending) if pending == goal => {}
-            Phase::Ending(_) => {
+        match core.ending {
+            Some(pending) if pending == goal => {}
+            Some(_) => {
                 return Err(
                     self.misuse("the transaction is being ended the other way; wait for that call's result first")
                 );
             }
-            Phase::Open => {
+            None if core.is_open() => {
                 core.check_usable()?;
-                if goal == EndGoal::Commit
-                    && let Some(cause) = &core.abort_cause
-                {
-                    return Err(self.not_committed(cause.clone(), true));
-                }
                 let command = if goal == EndGoal::Commit { Command::Commit } else { Command::Abort };
-                core.command(now, command).map_err(|reason| self.misuse(reason))?;
-                core.phase = Phase::Ending(goal);
+                self.command(&mut core, now, command)?;
+                core.ending = Some(goal);
             }
-            _ => {
+            None => {
                 if let Some((_, result)) = core.unclaimed.take_if(|(of, _)| *of == goal) {
                     return Ok(EndTicket::Done(result));
                 }
@@ -268,14 +212,9 @@ impl Shared {
     pub(crate) fn close(&self) {
         let now = self.now();
         let mut core = self.lock();
-        if !matches!(core.phase, Phase::Closing | Phase::Closed) {
-            // A machine that refuses to close is fenced or failed, and has nothing left to do.
-            if core.command(now, Command::Close).is_err() {
-                core.phase = Phase::Closed;
-            } else {
-                core.phase = Phase::Closing;
-            }
-        }
+        core.closing = true;
+        // Refused only by a machine that is closed or closing.
+        let _ = core.machine.handle_command(now, Command::Close);
         drop(core);
         self.wake.notify_one();
     }
@@ -283,7 +222,7 @@ impl Shared {
     /// The driver was stopped from outside: nobody will bring news any more.
     pub(crate) fn stopped(&self) {
         let mut core = self.lock();
-        core.phase = Phase::Closed;
+        core.closing = true;
         let error = ProducerError::Closed { transactional_id: self.transactional_id.clone() };
         core.finish(error, &self.counters);
     }
@@ -291,11 +230,10 @@ impl Shared {
     pub(crate) fn fail_open_transaction(&self, reason: &str) {
         let now = self.now();
         let mut core = self.lock();
-        if core.phase == Phase::Open {
+        if core.is_open() || core.ending == Some(EndGoal::Commit) {
             let cause = Cause::BatchRejected { batch: None, reason: reason.to_owned() };
-            core.abort_cause.get_or_insert_with(|| Failure::local(reason));
-            // Refused only when the transaction can't be committed anyway.
-            let _ = core.command(now, Command::Fail(cause));
+            // Refused only when a commit has left already, with everything that it was to have.
+            let _ = core.machine.handle_command(now, Command::Fail(cause));
         }
         drop(core);
         self.wake.notify_one();
@@ -303,21 +241,32 @@ impl Shared {
 
     pub(crate) fn state(&self) -> ProducerState {
         let core = self.lock();
-        match (&core.terminal, core.phase) {
-            (_, Phase::Closing | Phase::Closed) => ProducerState::Closed,
-            (Some(ProducerError::Fenced { .. }), _) => ProducerState::Fenced,
-            (Some(_), _) => ProducerState::Failed,
-            (None, Phase::Fresh) => ProducerState::Uninitialized,
-            (None, Phase::Initializing) => ProducerState::Initializing,
-            (None, Phase::Ready) => ProducerState::Ready,
-            (None, Phase::Open) if core.abort_cause.is_some() => ProducerState::AbortRequired,
-            (None, Phase::Open) => ProducerState::InTransaction,
-            (None, Phase::Ending(_)) => ProducerState::Ending,
+        if core.closing {
+            return ProducerState::Closed;
+        }
+        match core.machine.state() {
+            StateName::Uninitialized | StateName::InitRequired => ProducerState::Uninitialized,
+            StateName::Initializing => ProducerState::Initializing,
+            StateName::Ready => ProducerState::Ready,
+            StateName::InTransaction => ProducerState::InTransaction,
+            StateName::AbortRequired => ProducerState::AbortRequired,
+            StateName::Ending => ProducerState::Ending,
+            StateName::Fenced => ProducerState::Fenced,
+            StateName::Fatal => ProducerState::Failed,
+            StateName::Closed => ProducerState::Closed,
         }
     }
 
     pub(crate) fn identity(&self) -> Option<ProducerIdentity> {
-        self.lock().identity
+        self.lock().machine.identity()
+    }
+
+    pub(crate) fn settle_markers(&self) -> bool {
+        self.settle_markers.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn stop_settling_markers(&self) {
+        self.settle_markers.store(false, Ordering::Relaxed);
     }
 
     pub(crate) fn metrics(&self) -> ProducerMetrics {
@@ -331,180 +280,20 @@ impl Shared {
         })
     }
 
-    /// Gives the machine what came back, and takes what it wants done.
-    pub(crate) fn step(&self, replies: impl IntoIterator<Item = (RequestId, Reply)>) -> Drained {
-        let now = self.now();
-        let mut core = self.lock();
-        for (request, reply) in replies {
-            core.machine.handle_reply(now, request, reply);
-        }
-        core.machine.handle_timeout(now);
-        let mut drained = Drained { orders: Vec::new(), until: None, closed: false };
-        loop {
-            match core.machine.poll_output(now) {
-                Output::Send(request, what) => {
-                    if let Some(order) = self.order(&mut core, request, what) {
-                        drained.orders.push(order);
-                    }
-                }
-                Output::Event(event) => self.event(&mut core, event),
-                Output::Wait { until } => {
-                    drained.until = until.map(|time| self.origin + Duration::from_micros(time.0));
-                    break;
-                }
-            }
-        }
-        drained.closed = core.phase == Phase::Closed;
-        drained
+    /// Whether a batch is still wanted: it may have been dropped while it waited for its turn on the wire.
+    pub(crate) fn holds(&self, batch: BatchId) -> bool {
+        self.lock().batches.contains_key(&batch)
     }
 
-    /// Adds names and bytes to what the machine wants sent.
-    fn order(&self, core: &mut Core, request: RequestId, what: Request) -> Option<Order> {
-        let order = match what {
-            Request::FindCoordinator => Order::Coordinator(request, CoordinatorRequest::Find),
-            Request::InitProducerId { current } => Order::Coordinator(request, CoordinatorRequest::Init { current }),
-            Request::AddPartitions { identity, partitions } => {
-                let named = partitions
-                    .into_iter()
-                    .filter_map(|index| core.partitions.name(index).map(|(topic, of)| (index, topic.clone(), *of)))
-                    .collect();
-                Order::Coordinator(request, CoordinatorRequest::AddPartitions { identity, partitions: named })
-            }
-            Request::EndTxn { identity, goal, protocol } => {
-                Order::Coordinator(request, CoordinatorRequest::End { identity, goal, protocol })
-            }
-            Request::RefreshMetadata { partition } => {
-                let (topic, _) = core.partitions.name(partition)?;
-                Order::Refresh(request, topic.clone())
-            }
-            Request::Produce { identity, partition, batch, base_sequence, retry, protocol } => {
-                if retry {
-                    add(&self.counters.retries, 1);
-                }
-                let (topic, number) = core.partitions.name(partition)?.clone();
-                let held = core.batches.get_mut(&batch)?;
-                let records = held.sealed.stamp(ProducerStamp {
-                    producer_id: identity.id,
-                    producer_epoch: identity.epoch,
-                    base_sequence,
-                    transactional: true,
-                });
-                Order::Produce(ProduceOrder { request, topic, partition: number, protocol, records })
-            }
-        };
-        Some(order)
-    }
-
-    /// Turns the machine's news into answers for those who wait.
-    fn event(&self, core: &mut Core, event: Event) {
-        match event {
-            Event::Initialized(identity) => {
-                core.identity = Some(identity);
-                if core.phase == Phase::Initializing {
-                    core.phase = Phase::Ready;
-                }
-                core.answer_init(&Ok(identity));
-            }
-            Event::InitFailed(cause) => {
-                if core.phase == Phase::Initializing {
-                    core.phase = Phase::Fresh;
-                }
-                let cause = core.failure(&cause);
-                core.answer_init(&Err(ProducerError::InitFailed {
-                    transactional_id: self.transactional_id.clone(),
-                    cause,
-                }));
-            }
-            Event::Acked { batch, .. } => {
-                if let Some(held) = core.batches.remove(&batch) {
-                    add(&self.counters.records, u64::from(held.records));
-                    add(&self.counters.bytes, held.bytes as u64);
-                    subtract(&self.counters.buffered, held.bytes as u64);
-                }
-            }
-            Event::Dropped { batch } => {
-                if let Some(held) = core.batches.remove(&batch) {
-                    subtract(&self.counters.buffered, held.bytes as u64);
-                }
-            }
-            Event::AbortRequired(cause) => {
-                let failure = core.failure(&cause);
-                tracing::warn!(transactional_id = %self.transactional_id, cause = %failure, "the transaction can only be aborted");
-                core.abort_cause.get_or_insert(failure);
-            }
-            Event::Ended(outcome) => self.ended(core, outcome),
-            Event::Fenced(cause) => {
-                let cause = core.failure(&cause);
-                let error = ProducerError::Fenced { transactional_id: self.transactional_id.clone(), cause };
-                core.finish(error, &self.counters);
-            }
-            Event::Fatal(cause) => {
-                let cause = core.failure(&cause);
-                let error = ProducerError::Fatal { transactional_id: self.transactional_id.clone(), cause };
-                core.finish(error, &self.counters);
-            }
-            Event::Closed => {
-                core.phase = Phase::Closed;
-                let error = ProducerError::Closed { transactional_id: self.transactional_id.clone() };
-                core.finish(error, &self.counters);
-            }
-        }
-    }
-
-    fn ended(&self, core: &mut Core, outcome: Outcome) {
-        let goal = match core.phase {
-            Phase::Ending(goal) => goal,
-            _ => EndGoal::Abort,
-        };
-        let result = match outcome {
-            Outcome::Committed => {
-                if core.open.records > 0 {
-                    add(&self.counters.committed, 1);
-                }
-                Ok(Committed {
-                    records: core.open.records,
-                    bytes: core.open.bytes,
-                    duration: core.open.begun.elapsed(),
-                })
-            }
-            Outcome::Aborted => {
-                add(&self.counters.aborted, 1);
-                match (goal, core.abort_cause.take()) {
-                    (EndGoal::Abort, _) => Ok(Committed::default()),
-                    (EndGoal::Commit, cause) => {
-                        let cause = cause.unwrap_or_else(|| Failure::local("the transaction was aborted"));
-                        Err(self.not_committed(cause, true))
-                    }
-                }
-            }
-            Outcome::NotCommitted(cause) => {
-                add(&self.counters.aborted, 1);
-                let cause = core.failure(&cause);
-                Err(self.not_committed(cause, true))
-            }
-            Outcome::Unknown(cause) => {
-                add(&self.counters.unknown, 1);
-                let cause = core.failure(&cause);
-                Err(ProducerError::Unknown { transactional_id: self.transactional_id.clone(), cause })
-            }
-        };
-        if matches!(core.phase, Phase::Ending(_) | Phase::Open) {
-            core.phase = Phase::Ready;
-        }
-        core.abort_cause = None;
-        core.answer_end(goal, result);
+    /// Keeps what a broker said about a refused batch, for the error that may come of it.
+    pub(crate) fn broker_said(&self, topic: &Arc<str>, partition: u32, words: String) {
+        self.lock().broker_words = Some((topic.clone(), partition, words));
     }
 
     fn append(&self, batches: Vec<StagedBatch>, mut room: OwnedSemaphorePermit) -> Result<(), ProducerError> {
         let now = self.now();
         let mut core = self.lock();
         core.check_usable()?;
-        if let Some(cause) = &core.abort_cause {
-            return Err(self.abort_required(cause.clone()));
-        }
-        if core.phase != Phase::Open {
-            return Err(self.misuse("the transaction was ended while its batches were being sent"));
-        }
         for staged in batches {
             let (records, bytes) = (staged.records(), staged.size_bytes());
             let partition = core.partitions.index(&staged.topic, staged.partition);
@@ -514,9 +303,9 @@ impl Shared {
             // The permit was taken for all of them together, or for this one.
             let Some(share) = room.split(permits) else { return Err(self.misuse("a batch grew while it waited")) };
             core.batches.insert(batch, HeldBatch { sealed: staged.batch, records, bytes, _room: share });
-            if let Err(reason) = core.command(now, Command::Append { partition, batch, records }) {
+            if let Err(error) = self.command(&mut core, now, Command::Append { partition, batch, records }) {
                 core.batches.remove(&batch);
-                return Err(self.misuse(reason));
+                return Err(error);
             }
             add(&self.counters.buffered, bytes as u64);
             core.open.records += u64::from(records);
@@ -530,10 +319,10 @@ impl Shared {
     fn check_open(&self) -> Result<(), ProducerError> {
         let core = self.lock();
         core.check_usable()?;
-        match (core.phase, &core.abort_cause) {
-            (Phase::Open, None) => Ok(()),
-            (Phase::Open, Some(cause)) => Err(self.abort_required(cause.clone())),
-            _ => Err(self.misuse("no transaction is open; call begin before send")),
+        match (core.is_open(), &core.abort_cause) {
+            (true, None) => Ok(()),
+            (true, Some(cause)) => Err(self.abort_required(cause.clone())),
+            (false, _) => Err(self.misuse("no transaction is open; call begin before send")),
         }
     }
 
@@ -567,11 +356,27 @@ impl Shared {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Gives the machine a command; a refusal becomes the caller's error.
+    fn command(&self, core: &mut Core, now: Time, command: Command) -> Result<(), ProducerError> {
+        let Err(refusal) = core.machine.handle_command(now, command) else { return Ok(()) };
+        let transactional_id = self.transactional_id.clone();
+        Err(match refusal {
+            Refusal::AbortRequired(cause) => {
+                ProducerError::AbortRequired { transactional_id, cause: core.failure(&cause) }
+            }
+            Refusal::Fenced(cause) => ProducerError::Fenced { transactional_id, cause: core.failure(&cause) },
+            Refusal::Fatal(cause) => ProducerError::Fatal { transactional_id, cause: core.failure(&cause) },
+            Refusal::Closed => ProducerError::Closed { transactional_id },
+            other => ProducerError::Misuse { transactional_id, reason: other.to_string() },
+        })
+    }
+
     fn misuse(&self, reason: impl Into<String>) -> ProducerError {
         ProducerError::Misuse { transactional_id: self.transactional_id.clone(), reason: reason.into() }
     }
 
-    fn not_committed(&self, cause: Failure, recoverable: bool) -> ProducerError {
+    fn not_committed(&self, core: &Core, cause: Failure) -> ProducerError {
+        let recoverable = core.machine.state() == StateName::Ready;
         ProducerError::NotCommitted { transactional_id: self.transactional_id.clone(), cause, recoverable }
     }
 
@@ -588,8 +393,9 @@ impl Core {
         }
     }
 
-    fn command(&mut self, now: Time, command: Command) -> Result<(), String> {
-        self.machine.handle_command(now, command).map_err(|refused| refused.to_string())
+    /// A transaction takes batches, or waits for its abort.
+    fn is_open(&self) -> bool {
+        matches!(self.machine.state(), StateName::InTransaction | StateName::AbortRequired)
     }
 
     fn failure(&self, cause: &Cause) -> Failure {
@@ -597,7 +403,15 @@ impl Core {
             Cause::Code { partition, .. } | Cause::DeadlinePassed { partition, .. } => *partition,
             _ => None,
         };
-        Failure::from_cause(cause, index.and_then(|index| self.partitions.name(index).cloned()))
+        let mut failure = Failure::from_cause(cause, index.and_then(|index| self.partitions.name(index).cloned()));
+        if let Some((topic, partition, words)) = &self.broker_words
+            && failure.code.is_some()
+            && failure.topic.as_ref() == Some(topic)
+            && failure.partition == Some(*partition)
+        {
+            failure.reason.clone_from(words);
+        }
+        failure
     }
 
     fn answer_init(&mut self, result: &Result<ProducerIdentity, ProducerError>) {

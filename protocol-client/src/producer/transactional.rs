@@ -9,10 +9,10 @@ use super::driver;
 use super::error::ProducerError;
 use super::shared::{EndTicket, Shared};
 use super::stage::{Stage, StagedBatch};
-use crate::batch::BatchLimits;
+use crate::batch::{BATCH_OVERHEAD_BYTES, BatchLimits, RECORD_BYTES_MIN};
 use crate::cluster::Cluster;
 use crate::config::ProducerConfig;
-use oncewire_txn::{EndGoal, ProducerIdentity};
+use oncewire_txn::{EndGoal, ProducerIdentity, Settings, Span};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
@@ -67,9 +67,19 @@ impl TransactionalProducer {
     /// Starts the driver task; does no I/O. Must be called within a tokio runtime.
     pub fn new(cluster: Cluster, config: ProducerConfig) -> Self {
         let limits = batch_limits(&config);
-        let shared = Arc::new(Shared::new(&config, super::machine_stub::Settings));
+        let shared = Arc::new(Shared::new(&config, settings(&config, &cluster)));
         let driver = tokio::spawn(driver::run(shared.clone(), cluster.clone(), config));
         Self { shared, cluster, driver: Mutex::new(Some(driver)), limits }
+    }
+
+    /// The same producer, which sends the next transaction without waiting for the last one's markers.
+    ///
+    /// The wait is an optimization that asks the coordinator a few short questions (DescribeTransactions) after each
+    /// transaction. A producer to which that is not permitted stops asking by itself.
+    #[must_use]
+    pub fn without_marker_settling(self) -> Self {
+        self.shared.stop_settling_markers();
+        self
     }
 
     /// The transactional id.
@@ -237,4 +247,22 @@ impl Drop for TransactionalProducer {
 
 fn batch_limits(config: &ProducerConfig) -> BatchLimits {
     BatchLimits { bytes_max: config.batch_bytes.clamp(1, config.max_request_bytes), ..BatchLimits::default() }
+}
+
+/// The machine's limits by the names of Kafka's properties.
+fn settings(config: &ProducerConfig, cluster: &Cluster) -> Settings {
+    let client = cluster.config();
+    Settings {
+        delivery_timeout: span(config.delivery_timeout),
+        max_block: span(config.max_block),
+        retry_backoff: span(client.retry_backoff),
+        retry_backoff_max: span(client.retry_backoff_max),
+        // No batch is smaller than this, so buffer.memory is met first.
+        batches_max: config.buffer_memory_bytes / (BATCH_OVERHEAD_BYTES + RECORD_BYTES_MIN) + 1,
+        ..Settings::default().with_transaction_timeout(span(config.transaction_timeout))
+    }
+}
+
+fn span(duration: Duration) -> Span {
+    Span(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
 }
