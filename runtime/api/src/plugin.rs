@@ -13,8 +13,10 @@ use crate::{ConfigDef, Converter, SourceConnector};
 pub enum PluginKind {
     /// A source connector.
     Source,
-    /// A converter for keys, values or headers.
+    /// A converter for keys and values; serves for headers too.
     Converter,
+    /// A converter for the values of headers only.
+    HeaderConverter,
 }
 
 impl PluginKind {
@@ -23,6 +25,7 @@ impl PluginKind {
         match self {
             Self::Source => "source",
             Self::Converter => "converter",
+            Self::HeaderConverter => "header_converter",
         }
     }
 
@@ -31,6 +34,7 @@ impl PluginKind {
         match self {
             Self::Source => "Connector",
             Self::Converter => "Converter",
+            Self::HeaderConverter => "HeaderConverter",
         }
     }
 }
@@ -48,6 +52,8 @@ pub enum PluginFactory {
     Source(fn() -> Box<dyn SourceConnector>),
     /// A converter.
     Converter(fn() -> Box<dyn Converter>),
+    /// A converter for the values of headers only.
+    HeaderConverter(fn() -> Box<dyn Converter>),
 }
 
 /// One plug-in.
@@ -69,6 +75,7 @@ impl Plugin {
         match self.factory {
             PluginFactory::Source(_) => PluginKind::Source,
             PluginFactory::Converter(_) => PluginKind::Converter,
+            PluginFactory::HeaderConverter(_) => PluginKind::HeaderConverter,
         }
     }
 
@@ -88,7 +95,7 @@ impl Plugin {
     pub fn config_def(&self) -> ConfigDef {
         match self.factory {
             PluginFactory::Source(make) => make().config_def(),
-            PluginFactory::Converter(make) => make().config_def(),
+            PluginFactory::Converter(make) | PluginFactory::HeaderConverter(make) => make().config_def(),
         }
     }
 
@@ -169,10 +176,7 @@ impl PluginRegistry {
         let fitting: Vec<&Plugin> = of_kind().filter(|plugin| plugin.answers_to(name)).collect();
         match fitting[..] {
             [plugin] => Ok(plugin),
-            [] => {
-                let known = of_kind().filter_map(|plugin| plugin.aliases().pop()).collect();
-                Err(PluginError::Unknown { kind, name: name.into(), known })
-            }
+            [] => Err(self.unknown(kind, name)),
             _ => {
                 let classes = fitting.iter().map(|plugin| plugin.class).collect();
                 Err(PluginError::Ambiguous { kind, name: name.into(), classes })
@@ -187,23 +191,40 @@ impl PluginRegistry {
     pub fn source(&self, name: &str) -> Result<Box<dyn SourceConnector>, PluginError> {
         match self.find(PluginKind::Source, name)?.factory {
             PluginFactory::Source(make) => Ok(make()),
-            PluginFactory::Converter(_) => {
-                Err(PluginError::Unknown { kind: PluginKind::Source, name: name.into(), known: Vec::new() })
-            }
+            _ => Err(self.unknown(PluginKind::Source, name)),
         }
     }
 
-    /// A new converter of this name.
+    /// A new converter for keys or values.
     ///
     /// # Errors
     /// As [`PluginRegistry::find`].
     pub fn converter(&self, name: &str) -> Result<Box<dyn Converter>, PluginError> {
         match self.find(PluginKind::Converter, name)?.factory {
             PluginFactory::Converter(make) => Ok(make()),
-            PluginFactory::Source(_) => {
-                Err(PluginError::Unknown { kind: PluginKind::Converter, name: name.into(), known: Vec::new() })
-            }
+            _ => Err(self.unknown(PluginKind::Converter, name)),
         }
+    }
+
+    /// A new converter for the values of headers: one made for them, or any other converter.
+    ///
+    /// # Errors
+    /// As [`PluginRegistry::find`].
+    pub fn header_converter(&self, name: &str) -> Result<Box<dyn Converter>, PluginError> {
+        match self.find(PluginKind::HeaderConverter, name) {
+            Ok(Plugin { factory: PluginFactory::HeaderConverter(make), .. }) => Ok(make()),
+            _ => self.converter(name),
+        }
+    }
+
+    fn unknown(&self, kind: PluginKind, name: &str) -> PluginError {
+        let known = self
+            .plugins
+            .iter()
+            .filter(|plugin| plugin.kind() == kind)
+            .filter_map(|plugin| plugin.aliases().pop())
+            .collect();
+        PluginError::Unknown { kind, name: name.into(), known }
     }
 }
 

@@ -95,7 +95,7 @@ enum Shape {
     Struct { fields: Vec<Field> },
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Inner {
     schema_type: SchemaType,
     optional: bool,
@@ -252,6 +252,11 @@ impl Schema {
     /// The value that stands in for null.
     pub fn default_value(&self) -> Option<&Value> {
         self.0.default.as_ref()
+    }
+
+    /// The same schema with this value to stand in for null.
+    pub fn with_default(&self, value: Value) -> Self {
+        Self(Arc::new(Inner { default: Some(value), ..Inner::clone(&self.0) }))
     }
 
     /// The fields of a struct; empty for any other type.
