@@ -171,6 +171,18 @@ fn buffer_is_used_again_only_when_nobody_reads_it() {
     assert_eq!(builder.seal().stamp(STAMP), self::sealed().stamp(STAMP));
 }
 
+/// A delta of many bytes takes the room that an empty batch, where deltas are 0, would have.
+#[test]
+fn record_that_only_an_empty_batch_can_hold_is_not_too_large() {
+    let mut builder = BatchBuilder::new(BatchLimits { bytes_max: 170, records_max: 9 });
+    builder.append(0, None, None, &[]).unwrap();
+    assert_eq!(builder.append(i64::MAX, None, Some(&[0; 98]), &[]), Err(AppendError::Full));
+    let mut builder = BatchBuilder::new(BatchLimits { bytes_max: 170, records_max: 9 });
+    builder.append(i64::MAX, None, Some(&[0; 98]), &[]).unwrap();
+    let larger = builder.append(0, None, Some(&[0; 103]), &[]);
+    assert_eq!(larger, Err(AppendError::TooLarge { size: 173, limit: 170 }));
+}
+
 /// A span of more than 2^31 milliseconds (24.8 days) in one batch takes a delta of 64 bits.
 #[test]
 fn timestamps_of_one_batch_may_lie_years_apart() {

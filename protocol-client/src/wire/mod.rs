@@ -12,6 +12,8 @@ pub mod error;
 pub mod error_code;
 pub mod frame;
 pub mod guard;
+#[cfg(test)]
+mod guard_tests;
 mod shape;
 mod shapes;
 
