@@ -2,8 +2,8 @@
 
 use bytes::{Bytes, BytesMut};
 use kafka_protocol::messages::{
-    ApiKey, ApiVersionsRequest, ApiVersionsResponse, EndTxnRequest, EndTxnResponse, ProducerId, RequestHeader,
-    ResponseHeader, TransactionalId,
+    ApiKey, ApiVersionsRequest, ApiVersionsResponse, EndTxnRequest, EndTxnResponse, FindCoordinatorRequest, ProducerId,
+    RequestHeader, ResponseHeader, TransactionalId,
 };
 use kafka_protocol::protocol::{Decodable, Encodable, StrBytes};
 use oncewire_client::wire::frame::*;
@@ -153,15 +153,15 @@ fn unknown_api_is_named_by_its_number() {
 
 #[test]
 fn field_that_a_version_does_not_have_is_our_bug() {
-    let response = EndTxnResponse::default().with_producer_id(ProducerId(5));
-    let error = encode_response(ApiKey::EndTxn, 4, 1, &response).unwrap_err();
-    assert!(matches!(error, WireError::Unencodable { api: ApiKey::EndTxn, version: 4, .. }));
+    let request = FindCoordinatorRequest::default().with_coordinator_keys(vec![StrBytes::from_static_str("worker-1")]);
+    let error = encode_request(ApiKey::FindCoordinator, 3, 1, "", &request).unwrap_err();
+    assert!(matches!(error, WireError::Unencodable { api: ApiKey::FindCoordinator, version: 3, .. }));
 }
 
 #[test]
 fn body_that_is_not_utf8_is_undecodable() {
     // FindCoordinator version 0: a key of one byte that starts no character.
     let body = Bytes::from_static(&[0, 1, 0xff]);
-    let error = decode_request::<kafka_protocol::messages::FindCoordinatorRequest>(ApiKey::FindCoordinator, 0, body);
+    let error = decode_request::<FindCoordinatorRequest>(ApiKey::FindCoordinator, 0, body);
     assert!(matches!(error, Err(WireError::Undecodable { .. })));
 }
