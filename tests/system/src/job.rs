@@ -1,6 +1,7 @@
 //! One connector that streams a file through the standalone worker: its two properties files, its processes, and what must be true at the end.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -44,6 +45,7 @@ impl Job {
             ("key.converter", string),
             ("value.converter", string),
             ("offset.storage.topic", &offsets_topic),
+            ("offset.storage.partitions", "3"),
             ("offset.storage.replication.factor", "1"),
         ] {
             job = job.worker(key, value);
@@ -118,11 +120,28 @@ impl Job {
     /// # Panics
     /// The worker cannot be started.
     pub fn start(&mut self) -> Process {
+        self.run(Command::new(oncewire()))
+    }
+
+    /// Starts a worker that may do no more than any user; for tests that run as root, who is refused nothing.
+    ///
+    /// # Panics
+    /// The worker cannot be started.
+    pub fn start_as_nobody(&mut self) -> Process {
+        // Neither the build's folder nor ours need be open to others.
+        let copy = self.path("oncewire");
+        fs::copy(oncewire(), &copy).expect("the job's folder can be written");
+        fs::set_permissions(self.folder.path(), fs::Permissions::from_mode(0o755)).expect("the folder is ours");
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]).arg(copy);
+        self.run(command)
+    }
+
+    fn run(&mut self, mut command: Command) -> Process {
         let worker = self.write("worker.properties", &self.worker);
         let connector = self.write("connector.properties", &self.connector);
         self.started += 1;
         let log = self.path(&format!("worker-{}.log", self.started));
-        let mut command = Command::new(oncewire());
         command.arg("standalone").arg(worker).arg(connector);
         Process::start(&mut command, &log).expect("oncewire starts")
     }

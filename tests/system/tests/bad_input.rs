@@ -1,0 +1,317 @@
+//! What a person can get wrong, and what a file can hold: one clear line that says what to change, a distinct exit code, nothing lost, no panic.
+
+#![allow(clippy::unwrap_used, reason = "a test's own set-up, where a panic names the line")]
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use oncewire_audit::Report;
+use oncewire_client::admin::NewTopic;
+use oncewire_client::reader::Isolation;
+use oncewire_system_tests::binary::oncewire;
+use oncewire_system_tests::client::Client;
+use oncewire_system_tests::files::{LINE_BYTES, write_lines};
+use oncewire_system_tests::job::Job;
+use oncewire_system_tests::process::{LOOK_EVERY, Process, Signal};
+use oncewire_system_tests::target::{Broker, Target, free_port};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Exit codes of the command line.
+const TASK_FAILED: i32 = 1;
+const USAGE: i32 = 2;
+const NOT_STARTED: i32 = 3;
+
+/// Nothing listens there, and what these tests check is checked before anything is connected to.
+const NOWHERE: &str = "127.0.0.1:1";
+
+/// The worker ends by itself with `code`, and exactly one of its error lines has all of `words`.
+fn assert_ends(process: &mut Process, code: i32, words: &[&str]) {
+    let status = process.wait(PATIENCE);
+    let log = process.log();
+    assert_eq!(status.code(), Some(code), "the exit code where the log should say {words:?}; it says:\n{log}");
+    assert_says(&log, words);
+}
+
+fn assert_says(log: &str, words: &[&str]) {
+    assert!(!log.contains("panicked"), "no panic reaches a person:\n{log}");
+    let says = log.lines().filter(|line| words.iter().all(|word| line.contains(word))).count();
+    assert!(says >= 1, "one line says all of {words:?}:\n{log}");
+    assert!(says <= 2, "nobody reads a line that comes {says} times:\n{log}");
+}
+
+fn wait_for_log(process: &Process, word: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    while !process.log().contains(word) {
+        assert!(Instant::now() < deadline, "the worker says {word:?}; it says:\n{}", process.log());
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Ends the worker in order and asks the auditor.
+fn end_and_audit(client: &Client, job: &Job, mut worker: Process) -> Report {
+    worker.signal(Signal::Terminate);
+    assert_eq!(worker.wait(PATIENCE).code(), Some(0), "an orderly end; the worker wrote:\n{}", worker.log());
+    assert!(!worker.log().contains("panicked"), "{}", worker.log());
+    let report = client.audit(job);
+    assert!(report.is_content(), "the auditor is not content:\n{report}");
+    report
+}
+
+#[test]
+fn a_bad_property_is_named_with_what_is_allowed() {
+    let worker = |key: &str, value: &str| Job::new("bad", NOWHERE).worker(key, value);
+    let connector = |key: &str, value: &str| Job::new("bad", NOWHERE).connector(key, value);
+    let cases: Vec<(Job, &[&str])> = vec![
+        (worker("offset.flush.interval.ms", "soon"), &["offset.flush.interval.ms", "soon"]),
+        (
+            worker("exactly.once.source.support", "maybe"),
+            &["exactly.once.source.support", "maybe", "enabled", "disabled"],
+        ),
+        (worker("bootstrap.servers", "localhost"), &["bootstrap.servers", "localhost", "host:port"]),
+        (worker("value.converter", "com.example.Nothing"), &["value.converter", "com.example.Nothing"]),
+        (worker("security.protocol", "SSL"), &["security.protocol", "SSL", "PLAINTEXT"]),
+        (worker("config.providers", "file"), &["config.providers", "not supported"]),
+        (connector("tasks.max", "0"), &["tasks.max", "0"]),
+        (connector("batch.size", "many"), &["batch.size", "many"]),
+        (
+            connector("transaction.boundary", "sometimes"),
+            &["transaction.boundary", "sometimes", "poll", "interval", "connector"],
+        ),
+        (connector("connector.class", "FileStreamSauce"), &["connector.class", "FileStreamSauce"]),
+        (connector("transforms", "a"), &["transforms", "not supported"]),
+        (connector("producer.override.acks", "1"), &["acks", "1", "all"]),
+        (
+            connector("producer.override.max.in.flight.requests.per.connection", "9"),
+            &["max.in.flight.requests.per.connection", "9"],
+        ),
+        (Job::new("bad", NOWHERE).without_connector("topic"), &["topic", "missing"]),
+        (Job::new("bad", NOWHERE).without_connector("connector.class"), &["connector.class", "missing"]),
+        (Job::new("bad", NOWHERE).without_connector("name"), &["connector.properties", "name"]),
+    ];
+    for (mut job, words) in cases {
+        assert_ends(&mut job.start(), USAGE, words);
+    }
+}
+
+#[test]
+fn every_bad_property_is_told_at_once() {
+    let job = Job::new("bad", NOWHERE).connector("tasks.max", "x").connector("transaction.boundary", "y");
+    let mut job = job.connector("errors.tolerance", "z");
+    assert_ends(&mut job.start(), USAGE, &["tasks.max", "transaction.boundary", "errors.tolerance"]);
+}
+
+#[test]
+fn a_file_of_properties_that_cannot_be_used_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let worker = folder.path().join("worker.properties");
+    fs::write(&worker, "bootstrap.servers=127.0.0.1:1\nkey.converter=x\nvalue.converter=x\n").unwrap();
+    let broken = folder.path().join("broken.json");
+    fs::write(&broken, "{\"name\": ").unwrap();
+    let missing = folder.path().join("nowhere.properties");
+    let cases: [(&Path, &Path, &[&str]); 3] = [
+        (&missing, &broken, &["nowhere.properties"]),
+        (&worker, &missing, &["nowhere.properties"]),
+        (&worker, &broken, &["broken.json", "JSON"]),
+    ];
+    for (worker, connector, words) in cases {
+        let mut command = Command::new(oncewire());
+        command.arg("standalone").arg(worker).arg(connector);
+        assert_ends(&mut Process::start(&mut command, &folder.path().join("log")).unwrap(), USAGE, words);
+    }
+}
+
+#[test]
+fn an_address_where_nothing_listens_is_named() {
+    let address = format!("127.0.0.1:{}", free_port());
+    let mut job = Job::new("nobody", &address).worker("default.api.timeout.ms", "1500");
+    assert_ends(&mut job.start(), NOT_STARTED, &[&address, "refused"]);
+}
+
+#[test]
+fn a_host_that_does_not_exist_is_named() {
+    let mut job = Job::new("nohost", "no-such-host.invalid:9092").worker("default.api.timeout.ms", "1500");
+    assert_ends(&mut job.start(), NOT_STARTED, &["no-such-host.invalid", "resolved"]);
+}
+
+/// Answers the first bytes of each connection the way a server does that expects a TLS handshake.
+fn tls_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    // Ends with the test process; nothing else waits for it.
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let mut hello = [0; 64];
+            let _ = stream.read(&mut hello);
+            // A TLS 1.2 record: alert, fatal, unexpected_message (RFC 5246, section 7.2).
+            let _ = stream.write_all(&[21, 3, 3, 0, 2, 2, 10]);
+        }
+    });
+    port
+}
+
+#[test]
+fn a_tls_port_is_told_as_such_and_at_once() {
+    let address = format!("127.0.0.1:{}", tls_port());
+    let began = Instant::now();
+    assert_ends(&mut Job::new("tls", &address).start(), NOT_STARTED, &[&address, "TLS", "PLAINTEXT"]);
+    assert!(began.elapsed() < Duration::from_secs(10), "waiting does not make it a PLAINTEXT port");
+}
+
+#[test]
+fn a_port_of_something_else_is_told_as_such() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        }
+    });
+    let mut job = Job::new("http", &address).worker("default.api.timeout.ms", "1500");
+    assert_ends(&mut job.start(), NOT_STARTED, &[&address, "Kafka"]);
+}
+
+fn cannot_be_made(broker: &Broker) {
+    let bootstrap = broker.bootstrap();
+    let three = |job: Job| {
+        job.connector("topic.creation.default.partitions", "1")
+            .connector("topic.creation.default.replication.factor", "3")
+    };
+    let mut job = three(Job::new("replicas", bootstrap));
+    write_lines(&job.file(), 10, LINE_BYTES).unwrap();
+    assert_ends(&mut job.start(), TASK_FAILED, &["replicas-topic", "topic.creation"]);
+
+    let mut job = Job::new("name", bootstrap).connector("topic", "no/such name");
+    write_lines(&job.file(), 10, LINE_BYTES).unwrap();
+    assert_ends(&mut job.start(), TASK_FAILED, &["no/such name"]);
+
+    let mut job = Job::new("offsets", bootstrap).worker("offset.storage.replication.factor", "3");
+    write_lines(&job.file(), 10, LINE_BYTES).unwrap();
+    assert_ends(&mut job.start(), NOT_STARTED, &["offsets-offsets", "offset.storage"]);
+}
+
+fn time_limit_above_the_brokers(broker: &Broker) {
+    let mut job =
+        Job::new("limit", broker.bootstrap()).connector("producer.override.transaction.timeout.ms", "3600000");
+    write_lines(&job.file(), 10, LINE_BYTES).unwrap();
+    assert_ends(&mut job.start(), TASK_FAILED, &["transaction.timeout.ms", "transaction.max.timeout.ms"]);
+}
+
+fn empty_file_that_grows(broker: &Broker, client: &Client) {
+    let mut job = Job::new("empty", broker.bootstrap());
+    fs::write(job.file(), "").unwrap();
+    let mut worker = job.start();
+    wait_for_log(&worker, "running");
+    let mut file = fs::OpenOptions::new().append(true).open(job.file()).unwrap();
+    file.write_all(b"first\nunfinished").unwrap();
+    client.wait_for_visible(&job.topic(), 1, &mut worker, PATIENCE);
+    file.write_all(b", now whole\n").unwrap();
+    client.wait_for_visible(&job.topic(), 2, &mut worker, PATIENCE);
+    assert_eq!(end_and_audit(client, &job, worker).records.visible, 2);
+}
+
+fn file_that_comes_later(broker: &Broker, client: &Client) {
+    let mut job = Job::new("later", broker.bootstrap());
+    let mut worker = job.start();
+    wait_for_log(&worker, &job.file().display().to_string());
+    write_lines(&job.file(), 1_000, LINE_BYTES).unwrap();
+    client.wait_for_visible(&job.topic(), 1_000, &mut worker, PATIENCE);
+    end_and_audit(client, &job, worker);
+}
+
+fn lines_that_are_no_text(broker: &Broker, client: &Client) {
+    let mut job = Job::new("binary", broker.bootstrap());
+    let mut bytes = Vec::new();
+    for number in 0..2_000_u32 {
+        bytes.extend(
+            (0..=255_u8).filter(|byte| !b"\r\n".contains(byte)).map(|byte| byte.wrapping_add(14).max(14)).take(100),
+        );
+        bytes.extend([0, 0xff, 0xfe, 0x80, 0xc3]);
+        bytes.extend(number.to_string().as_bytes());
+        bytes.extend(if number % 2 == 0 { &b"\n"[..] } else { b"\r\n" });
+    }
+    fs::write(job.file(), &bytes).unwrap();
+    let mut worker = job.start();
+    client.wait_for_visible(&job.topic(), 2_000, &mut worker, PATIENCE);
+    end_and_audit(client, &job, worker);
+}
+
+fn directory_for_a_file(broker: &Broker) {
+    let mut job = Job::new("directory", broker.bootstrap());
+    fs::create_dir(job.file()).unwrap();
+    let file = job.file().display().to_string();
+    assert_ends(&mut job.start(), TASK_FAILED, &[&file, "directory"]);
+}
+
+/// A copy of the binary and a job that an ordinary user may run; root is refused nothing.
+fn file_without_permission(broker: &Broker) {
+    let mut job = Job::new("permission", broker.bootstrap());
+    write_lines(&job.file(), 10, LINE_BYTES).unwrap();
+    fs::set_permissions(job.file(), fs::Permissions::from_mode(0o000)).unwrap();
+    let is_root = fs::File::open(job.file()).is_ok();
+    let mut worker = if is_root { job.start_as_nobody() } else { job.start() };
+    let file = job.file().display().to_string();
+    assert_ends(&mut worker, TASK_FAILED, &[&file, "ermission"]);
+}
+
+fn line_of_2_mb(broker: &Broker, client: &Client) {
+    let write = |job: &Job| {
+        let mut file = fs::File::create(job.file()).unwrap();
+        file.write_all(b"before\n").unwrap();
+        file.write_all(&vec![b'x'; 2_000_000]).unwrap();
+        file.write_all(b"\nafter\n").unwrap();
+    };
+    let mut job = Job::new("large", broker.bootstrap()).connector("batch.size", "1");
+    write(&job);
+    assert_ends(&mut job.start(), TASK_FAILED, &["max.request.size"]);
+    assert_eq!(
+        client.records(&job.topic(), Isolation::Committed).len(),
+        1,
+        "the line before is there, the one after is not"
+    );
+
+    // What the line said to change, changed on both sides: the same job goes on where it stopped.
+    let mut job = Job::new("large-ok", broker.bootstrap()).connector("producer.override.max.request.size", "4000000");
+    let topic = NewTopic {
+        name: job.topic(),
+        partitions: Some(1),
+        replication_factor: Some(1),
+        configs: [("max.message.bytes".to_owned(), "4000000".to_owned())].into(),
+    };
+    client.block_on(client.admin().create_topic(&topic)).unwrap();
+    write(&job);
+    let mut worker = job.start();
+    client.wait_for_visible(&job.topic(), 3, &mut worker, PATIENCE);
+    end_and_audit(client, &job, worker);
+}
+
+fn stories(target: Target) {
+    let broker = target.start();
+    let client = Client::connect(broker.bootstrap());
+    cannot_be_made(&broker);
+    time_limit_above_the_brokers(&broker);
+    empty_file_that_grows(&broker, &client);
+    file_that_comes_later(&broker, &client);
+    lines_that_are_no_text(&broker, &client);
+    directory_for_a_file(&broker);
+    file_without_permission(&broker);
+    line_of_2_mb(&broker, &client);
+}
+
+#[test]
+fn bad_input_is_survived_on_the_embedded_broker() {
+    stories(Target::DevBroker);
+}
+
+#[test]
+#[ignore = "needs Apache Kafka"]
+fn bad_input_is_survived_on_kafka_4_3_1() {
+    stories(Target::Kafka431);
+}
