@@ -1,3 +1,79 @@
-//! The `oncewire` command line.
+//! The `oncewire` command line: arguments in, one subcommand, one exit code. Everything else lives in the crates below.
 
-fn main() {}
+mod consume;
+mod demo;
+mod dev_broker;
+mod exit;
+mod logging;
+mod plugins;
+mod registry;
+mod standalone;
+mod verify;
+
+use clap::{Parser, Subcommand};
+use exit::{Exit, Stop};
+use std::process::ExitCode;
+
+/// Exactly-once delivery from any source into Apache Kafka.
+#[derive(Debug, Parser)]
+#[command(
+    name = "oncewire",
+    version,
+    max_term_width = 120,
+    after_help = "Examples:\n  oncewire demo\n  oncewire standalone worker.properties connector.properties\n  \
+                  oncewire consume --bootstrap-server localhost:9092 --topic t --from-beginning\n\n\
+                  Exit codes: 0 done, 1 a task failed, 2 wrong arguments or configuration, 3 could not start,\n            \
+                  4 the auditor is not content, 5 superseded by a newer worker"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Watch a file arrive exactly once while its worker is killed again and again
+    Demo(demo::DemoArgs),
+    /// Run connectors in this one process, exactly-once (the counterpart of connect-standalone)
+    Standalone(standalone::StandaloneArgs),
+    /// Run the embedded broker on its own; data is in memory, never for production
+    DevBroker(dev_broker::DevBrokerArgs),
+    /// Print the records of a topic
+    Consume(consume::ConsumeArgs),
+    /// Audit a topic: gaps, duplicates, order, open transactions, stored offsets
+    Verify(verify::VerifyArgs),
+    /// List the connectors and converters in this binary
+    Plugins(plugins::PluginsArgs),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    logging::start();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return end(Err(Stop::not_started(format!("can't start the threads: {error}")))),
+    };
+    let ended = runtime.block_on(async {
+        match cli.command {
+            Command::Demo(args) => demo::run(args).await,
+            Command::Standalone(args) => standalone::run(args).await,
+            Command::DevBroker(args) => dev_broker::run(args).await,
+            Command::Consume(args) => consume::run(args).await,
+            Command::Verify(args) => verify::run(args).await,
+            Command::Plugins(args) => plugins::run(&args),
+        }
+    });
+    // An abandoned task may sit in a blocking read for ever; the process must not wait for it.
+    runtime.shutdown_background();
+    end(ended)
+}
+
+fn end(ended: Result<Exit, Stop>) -> ExitCode {
+    match ended {
+        Ok(exit) => exit.into(),
+        Err(stop) => {
+            eprintln!("oncewire: {}", stop.message);
+            stop.exit.into()
+        }
+    }
+}

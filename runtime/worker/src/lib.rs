@@ -1,1 +1,17 @@
-//! The exactly-once task loop, the offset store, the standalone herder and the auditor.
+//! The worker: tasks that move records from sources into Kafka exactly once, and the standalone herder that runs them.
+//!
+//! ```text
+//! herder/standalone ── supervises ──► task/run ──► task/ahead (poll, convert, batch)
+//!        │                               │              │ bounded
+//!        │                               └──► task/exactly_once (begin, send, offsets, commit) ──► client
+//!        └── config/*, store/offset_topic
+//! ```
+//!
+//! Left out here: the distributed herder, REST, transformations.
+
+pub mod config;
+pub mod error;
+pub mod herder;
+pub mod metrics;
+pub mod store;
+pub mod task;

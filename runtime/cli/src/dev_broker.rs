@@ -1,0 +1,44 @@
+//! `oncewire dev-broker`: the embedded broker as a process of its own.
+
+use crate::exit::{Exit, Stop};
+use clap::Args;
+use oncewire_dev_broker::{DevBroker, DevBrokerConfig};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  oncewire dev-broker --listen 127.0.0.1:9092\n\n\
+    It speaks the real protocol, transactions included, keeps everything in memory, and forgets it at its end.")]
+pub struct DevBrokerArgs {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:9092")]
+    listen: SocketAddr,
+    /// The finalized level of the feature transaction.version
+    #[arg(long, value_name = "LEVEL", default_value_t = 2, value_parser = clap::value_parser!(i16).range(0..=2))]
+    transaction_version: i16,
+    /// Partitions of a topic that is made without a number
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(i32).range(1..=10_000))]
+    partitions: i32,
+    /// Make a topic when a client asks for one that is missing
+    #[arg(long)]
+    auto_create_topics: bool,
+    /// How long transaction markers take, as on a busy cluster
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    marker_delay_ms: u64,
+}
+
+pub async fn run(args: DevBrokerArgs) -> Result<Exit, Stop> {
+    let mut config = DevBrokerConfig { listen: args.listen, ..DevBrokerConfig::default() };
+    config.settings.transaction_version = args.transaction_version;
+    config.settings.default_partitions = args.partitions;
+    config.settings.auto_create_topics = args.auto_create_topics;
+    config.settings.marker_delay = Duration::from_millis(args.marker_delay_ms);
+    let broker = DevBroker::start(config)
+        .await
+        .map_err(|error| Stop::not_started(format!("dev broker can't listen on {}: {error}", args.listen)))?;
+    println!("{}", broker.bootstrap());
+    tracing::info!("dev broker listens on {}; data is in memory; Ctrl-C ends it", broker.bootstrap());
+    crate::standalone::asked_to_stop().await;
+    broker.shutdown().await;
+    Ok(Exit::Done)
+}

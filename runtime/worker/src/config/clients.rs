@@ -1,0 +1,142 @@
+//! Which properties a task's clients get: the worker's own, then `producer.*`, then the connector's `producer.override.*`.
+//!
+//! In exactly-once mode two settings belong to the runtime: `transactional.id` and `enable.idempotence`. Other values of a
+//! user are replaced, with a warning that names both (KIP-618); settings that would weaken the transaction are refused by
+//! the client itself.
+
+use super::properties::Properties;
+use super::worker::WorkerConfig;
+use oncewire_client::config::{ClientConfig, ProducerConfig};
+
+/// The clients of one task.
+#[derive(Debug, Clone)]
+pub struct TaskClients {
+    /// For its connections.
+    pub client: ClientConfig,
+    /// For its producer.
+    pub producer: ProducerConfig,
+    /// For the log.
+    pub warnings: Vec<String>,
+}
+
+/// Keys of a Java producer that change nothing here, or that the runtime decides.
+const WITHOUT_EFFECT: &[&str] = &[
+    "key.serializer",
+    "value.serializer",
+    "retries",
+    "retry.backoff.ms",
+    "partitioner.class",
+    "metric.reporters",
+    "metrics.recording.level",
+];
+
+/// The configuration of the worker's own connections: its top-level properties with `admin.*` on top.
+///
+/// # Errors
+/// What the client refuses, naming the property.
+pub fn worker_client(worker: &WorkerConfig) -> Result<ClientConfig, String> {
+    let mut merged = with_bootstrap(worker);
+    overlay(&mut merged, &worker.originals, "admin.");
+    let (mut config, _) = ClientConfig::from_properties(&merged).map_err(|error| error.to_string())?;
+    if !merged.contains_key("client.id") {
+        config.client_id = format!("{}-worker", worker.group_id);
+    }
+    Ok(config)
+}
+
+/// The clients of task `task` of a connector, in exactly-once mode.
+///
+/// # Errors
+/// What the clients refuse, naming the property.
+pub fn task_clients(
+    worker: &WorkerConfig,
+    connector: &Properties,
+    name: &str,
+    task: u32,
+) -> Result<TaskClients, String> {
+    let mut merged = with_bootstrap(worker);
+    let mut own = Properties::new();
+    overlay(&mut own, &worker.originals, "producer.");
+    overlay(&mut own, connector, "producer.override.");
+    let mut warnings = Vec::new();
+    let id = transactional_id(&worker.group_id, name, task);
+    for (key, value) in [("transactional.id", id.as_str()), ("enable.idempotence", "true")] {
+        if let Some(given) =
+            own.insert(key.to_owned(), value.to_owned()).filter(|given| !given.eq_ignore_ascii_case(value))
+        {
+            warnings.push(format!(
+                "'{key}' is '{given}' in the producer's properties; exactly-once uses '{value}' instead"
+            ));
+        }
+    }
+    merged.extend(own.clone());
+    let (mut client, _) = ClientConfig::from_properties(&merged).map_err(|error| error.to_string())?;
+    if !own.contains_key("client.id") {
+        client.client_id = format!("connector-producer-{name}-{task}");
+    }
+    let (producer, not_producer) = ProducerConfig::from_properties(&own).map_err(|error| error.to_string())?;
+    let (_, not_client) = ClientConfig::from_properties(&merged).map_err(|error| error.to_string())?;
+    for key in not_producer.iter().filter(|key| not_client.contains(key)) {
+        if !WITHOUT_EFFECT.contains(&key.as_str()) {
+            warnings.push(format!("producer property '{key}' is not known and has no effect"));
+        }
+    }
+    Ok(TaskClients { client, producer, warnings })
+}
+
+/// `<group.id>-<connector>-<task>`: the same id that a Java worker gives the task.
+pub fn transactional_id(group_id: &str, connector: &str, task: u32) -> String {
+    format!("{group_id}-{connector}-{task}")
+}
+
+fn with_bootstrap(worker: &WorkerConfig) -> Properties {
+    let mut merged = worker.originals.clone();
+    merged.entry("bootstrap.servers".to_owned()).or_insert_with(|| "localhost:9092".to_owned());
+    merged
+}
+
+fn overlay(onto: &mut Properties, from: &Properties, prefix: &str) {
+    for (key, value) in from {
+        if let Some(key) = key.strip_prefix(prefix).filter(|key| !key.starts_with("override.")) {
+            onto.insert(key.to_owned(), value.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(pairs: &[(&str, &str)]) -> Properties {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    fn worker(pairs: &[(&str, &str)]) -> WorkerConfig {
+        let mut properties = map(pairs);
+        properties.extend(map(&[("group.id", "g"), ("key.converter", "String"), ("value.converter", "String")]));
+        WorkerConfig::standalone("w", properties).unwrap()
+    }
+
+    #[test]
+    fn the_connector_overrides_the_worker_and_the_runtime_overrides_both() {
+        let worker = worker(&[("producer.transaction.timeout.ms", "1000"), ("producer.max.request.size", "5000")]);
+        let connector = map(&[
+            ("producer.override.transaction.timeout.ms", "2000"),
+            ("producer.override.transactional.id", "mine"),
+            ("producer.override.enable.idempotence", "false"),
+            ("producer.override.colour", "red"),
+        ]);
+        let clients = task_clients(&worker, &connector, "c", 3).unwrap();
+        assert_eq!(clients.producer.transaction_timeout.as_millis(), 2000);
+        assert_eq!(clients.producer.max_request_bytes, 5000);
+        assert_eq!(clients.producer.transactional_id, "g-c-3");
+        assert_eq!(clients.client.client_id, "connector-producer-c-3");
+        assert_eq!(clients.warnings.len(), 3, "{:?}", clients.warnings);
+    }
+
+    #[test]
+    fn a_setting_that_weakens_the_transaction_is_refused_by_name() {
+        let error = task_clients(&worker(&[]), &map(&[("producer.override.acks", "1")]), "c", 0).unwrap_err();
+        assert!(error.contains("acks"), "{error}");
+    }
+}

@@ -1,0 +1,306 @@
+//! A connector's properties: those that every source connector has (KIP-618, KIP-158, KIP-298), around the connector's own.
+
+use super::properties::Properties;
+use super::topic_creation::TopicCreation;
+use super::worker::{Delivery, WorkerConfig};
+use super::{ConfigErrors, meant};
+use crate::task::boundary::Boundary;
+use crate::task::prepare::{Converters, Tolerance};
+use oncewire_api::config_def::{ConfigKey, ConfigType, Importance, Validator};
+use oncewire_api::converter::ConverterUse;
+use oncewire_api::plugin::PluginRegistry;
+use oncewire_api::{Config, ConfigDef, ConnectorTransactionBoundaries, Converter, ExactlyOnceSupport, SourceConnector};
+use std::time::Duration;
+
+/// Used for headers when no `header.converter` is set and the registry lacks Connect's own.
+const HEADER_CONVERTERS: [&str; 2] =
+    ["org.apache.kafka.connect.storage.SimpleHeaderConverter", "org.apache.kafka.connect.storage.StringConverter"];
+
+/// What the runtime reads of a connector's properties.
+#[derive(Debug, Clone)]
+pub struct ConnectorConfig {
+    /// Its name.
+    pub name: String,
+    /// `tasks.max`.
+    pub tasks_max: usize,
+    /// `transaction.boundary`, with its interval.
+    pub boundary: Boundary,
+    /// `errors.tolerance`.
+    pub tolerance: Tolerance,
+    /// `topic.creation.*`.
+    pub topic_creation: TopicCreation,
+    /// Everything as it was given.
+    pub originals: Properties,
+    /// Warnings for the log, each naming a key.
+    pub warnings: Vec<String>,
+}
+
+/// The properties of every source connector.
+pub fn config_def() -> ConfigDef {
+    use ConfigType::{Boolean, Class, Int, List, Long, String};
+    use Importance::{High, Low, Medium};
+    let text =
+        |key, kind, default: &str, importance, doc: &str| ConfigKey::with_default(key, kind, default, importance, doc);
+    ConfigDef::new()
+        .define(ConfigKey::required("name", String, High, "unique name of the connector"))
+        .define(ConfigKey::required(
+            "connector.class",
+            Class,
+            High,
+            "class name or alias; `oncewire plugins` lists them",
+        ))
+        .define(text("tasks.max", Int, "1", High, "how many tasks at most").validator(Validator::between(1, 10_000)))
+        .define(ConfigKey::optional("key.converter", Class, Low, "instead of the worker's"))
+        .define(ConfigKey::optional("value.converter", Class, Low, "instead of the worker's"))
+        .define(ConfigKey::optional("header.converter", Class, Low, "instead of the worker's"))
+        .define(text("transforms", List, "", Low, "transformations of records"))
+        .define(text("predicates", List, "", Low, "conditions for transformations"))
+        .define(
+            text("config.action.reload", String, "restart", Low, "what a changed secret does")
+                .validator(Validator::one_of_ignoring_case(&["none", "restart"])),
+        )
+        .define(
+            text(
+                "errors.tolerance",
+                String,
+                "none",
+                Medium,
+                "none: a record that can't be converted fails the task; all: it is left out",
+            )
+            .validator(Validator::one_of_ignoring_case(&["none", "all"])),
+        )
+        .define(text("errors.retry.timeout", Long, "0", Low, "how long a conversion is tried again, ms"))
+        .define(text("errors.retry.delay.max.ms", Long, "60000", Low, "longest wait between such tries"))
+        .define(text("errors.log.enable", Boolean, "false", Low, "whether left out records are logged"))
+        .define(text("errors.log.include.messages", Boolean, "false", Low, "whether their content is logged"))
+        .define(
+            text(
+                "exactly.once.support",
+                String,
+                "requested",
+                Medium,
+                "required: refuse to run where exactly-once can't be had",
+            )
+            .validator(Validator::one_of_ignoring_case(&["requested", "required"])),
+        )
+        .define(
+            text(
+                "transaction.boundary",
+                String,
+                "poll",
+                Medium,
+                "one transaction per poll, per interval, or where the connector says",
+            )
+            .validator(Validator::one_of_ignoring_case(&["poll", "interval", "connector"])),
+        )
+        .define(
+            ConfigKey::optional(
+                "transaction.boundary.interval.ms",
+                Long,
+                Low,
+                "default: the worker's offset.flush.interval.ms",
+            )
+            .validator(Validator::at_least(0)),
+        )
+        .define(ConfigKey::optional(
+            "offsets.storage.topic",
+            String,
+            Low,
+            "an offsets topic of its own; has no effect in standalone mode",
+        ))
+        .define(text("topic.creation.groups", List, "", Low, "groups of topics that the connector may make"))
+        .define(text("tasks.max.enforce", Boolean, "true", Low, "whether more tasks than tasks.max fail the connector"))
+}
+
+impl ConnectorConfig {
+    /// Checks everything about a connector that can be checked without starting it; `connector` is the instance for its class.
+    ///
+    /// # Errors
+    /// Every problem that was found, each naming its key.
+    pub fn check(
+        worker: &WorkerConfig,
+        originals: Properties,
+        connector: &dyn SourceConnector,
+    ) -> Result<Self, ConfigErrors> {
+        let of = format!("connector {:?}", originals.get("name").map(String::as_str).unwrap_or_default());
+        let (common, own) = (config_def(), connector.config_def());
+        let mut problems: Vec<String> = Vec::new();
+        if let Err(found) = own.parse(&originals) {
+            problems.extend(found.iter().map(ToString::to_string));
+        }
+        let topic_creation = TopicCreation::parse(&originals).unwrap_or_else(|found| {
+            problems.extend(found);
+            TopicCreation::default()
+        });
+        let config = match common.parse(&originals) {
+            Ok(config) => config,
+            Err(found) => {
+                problems.extend(found.iter().map(ToString::to_string));
+                return Err(ConfigErrors { of, problems });
+            }
+        };
+        problems.extend(unsupported(&config));
+        problems.extend(exactly_once_problems(worker, &config, &originals, connector));
+        let read = Self::read(worker, &config, originals, topic_creation, warnings(&config, &common, &own));
+        match read {
+            Ok(read) if problems.is_empty() => Ok(read),
+            Ok(_) => Err(ConfigErrors { of, problems }),
+            Err(problem) => {
+                problems.push(problem.to_string());
+                Err(ConfigErrors { of, problems })
+            }
+        }
+    }
+
+    fn read(
+        worker: &WorkerConfig,
+        config: &Config,
+        originals: Properties,
+        topic_creation: TopicCreation,
+        warnings: Vec<String>,
+    ) -> Result<Self, oncewire_api::ConfigProblem> {
+        let interval = config
+            .optional_long("transaction.boundary.interval.ms")?
+            .and_then(|ms| u64::try_from(ms).ok())
+            .map_or(worker.offset_flush_interval, Duration::from_millis);
+        let boundary = match config.text("transaction.boundary")?.to_ascii_lowercase().as_str() {
+            "interval" => Boundary::Interval(interval),
+            "connector" => Boundary::Connector,
+            _ => Boundary::Poll,
+        };
+        let tolerance =
+            if config.text("errors.tolerance")?.eq_ignore_ascii_case("all") { Tolerance::All } else { Tolerance::None };
+        Ok(Self {
+            name: config.text("name")?.to_owned(),
+            tasks_max: config.size("tasks.max")?,
+            boundary,
+            tolerance,
+            topic_creation: if worker.topic_creation { topic_creation } else { TopicCreation::default() },
+            originals,
+            warnings,
+        })
+    }
+
+    /// The converters of one task of this connector: its own where it names a class, the worker's else. The sub-properties
+    /// belong to whoever names the class.
+    ///
+    /// # Errors
+    /// An unknown class, or what a converter refuses, naming the property.
+    pub fn converters(&self, worker: &WorkerConfig, registry: &PluginRegistry) -> Result<Converters, ConfigErrors> {
+        let make = |key: &str, converter_use| self.converter(worker, registry, key, converter_use);
+        let converters = (|| {
+            Ok(Converters {
+                key: make("key.converter", ConverterUse::Key)?,
+                value: make("value.converter", ConverterUse::Value)?,
+                header: make("header.converter", ConverterUse::Header)?,
+            })
+        })();
+        converters.map_err(|problem: String| ConfigErrors::one(format!("connector {:?}", self.name), problem))
+    }
+
+    fn converter(
+        &self,
+        worker: &WorkerConfig,
+        registry: &PluginRegistry,
+        key: &str,
+        converter_use: ConverterUse,
+    ) -> Result<Box<dyn Converter>, String> {
+        let own = self.originals.get(key).filter(|class| !class.is_empty());
+        let (class, properties) = match own {
+            Some(class) => (Some(class), &self.originals),
+            None => (worker.originals.get(key), &worker.originals),
+        };
+        let mut converter = match class {
+            Some(class) => registry.converter(class).map_err(|error| format!("property '{key}': {error}"))?,
+            None => HEADER_CONVERTERS
+                .iter()
+                .find_map(|class| registry.converter(class).ok())
+                .ok_or_else(|| format!("property '{key}' is not set, and there is no default converter"))?,
+        };
+        let prefix = format!("{key}.");
+        let sub = properties
+            .iter()
+            .filter_map(|(name, value)| Some((name.strip_prefix(&prefix)?.to_owned(), value.clone())))
+            .collect();
+        converter.configure(&sub, converter_use).map_err(|problems| {
+            problems.iter().map(|problem| format!("{prefix}*: {problem}")).collect::<Vec<_>>().join("; ")
+        })?;
+        Ok(converter)
+    }
+}
+
+/// Properties whose effect a user relies on, and that this version does not have.
+fn unsupported(config: &Config) -> Vec<String> {
+    ["transforms", "predicates"]
+        .iter()
+        .filter(|key| config.list(key).is_ok_and(|list| !list.is_empty()))
+        .map(|key| format!("property '{key}' is not supported in this version; remove it"))
+        .collect()
+}
+
+fn exactly_once_problems(
+    worker: &WorkerConfig,
+    config: &Config,
+    originals: &Properties,
+    connector: &dyn SourceConnector,
+) -> Vec<String> {
+    let mut out = Vec::new();
+    let asks = |key: &str, value: &str| config.text(key).is_ok_and(|text| text.eq_ignore_ascii_case(value));
+    if asks("exactly.once.support", "required") {
+        if matches!(worker.delivery, Delivery::AtLeastOnce(_)) {
+            out.push(
+                "property 'exactly.once.support' is 'required', but exactly-once is off in this worker; set \
+                      exactly.once.source.support=enabled in the worker's properties"
+                    .to_owned(),
+            );
+        }
+        match connector.exactly_once_support(originals) {
+            Some(ExactlyOnceSupport::Supported) => {}
+            Some(ExactlyOnceSupport::Unsupported) => out.push(
+                "property 'exactly.once.support' is 'required', but the \
+                      connector can't deliver exactly once with this configuration"
+                    .to_owned(),
+            ),
+            None => out.push(
+                "property 'exactly.once.support' is 'required', but the connector does not say whether it can \
+                      deliver exactly once; read its documentation, and use 'requested' if it can"
+                    .to_owned(),
+            ),
+        }
+    }
+    let can =
+        || connector.can_define_transaction_boundaries(originals) == Some(ConnectorTransactionBoundaries::Supported);
+    if asks("transaction.boundary", "connector") && !can() {
+        out.push("property 'transaction.boundary' is 'connector', but the connector can't define transaction boundaries with \
+                  this configuration; use poll or interval".to_owned());
+    }
+    out
+}
+
+fn warnings(config: &Config, common: &ConfigDef, own: &ConfigDef) -> Vec<String> {
+    let prefixes = [
+        "producer.override.",
+        "consumer.override.",
+        "admin.override.",
+        "topic.creation.",
+        "key.converter.",
+        "value.converter.",
+        "header.converter.",
+    ];
+    let mut out = Vec::new();
+    for key in config.unknown() {
+        if own.key(key).is_some() || prefixes.iter().any(|prefix| key.starts_with(prefix)) {
+            continue;
+        }
+        let names = common.keys().iter().chain(own.keys()).map(|key| key.name.as_str());
+        let hint = meant(key, names).map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
+        out.push(format!("property '{key}' is not known and has no effect{hint}"));
+    }
+    if config.long("errors.retry.timeout").is_ok_and(|ms| ms != 0) {
+        out.push("property 'errors.retry.timeout' has no effect: a conversion that failed fails again".to_owned());
+    }
+    if config.optional_text("offsets.storage.topic").is_ok_and(|topic| topic.is_some()) {
+        out.push("property 'offsets.storage.topic' has no effect in standalone mode".to_owned());
+    }
+    out
+}

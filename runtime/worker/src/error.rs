@@ -1,0 +1,96 @@
+//! What ends a task, by what has to happen next.
+
+use oncewire_client::producer::{ProducerError, StageError};
+use std::fmt;
+
+/// Why a task can't go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TaskFailure {
+    /// A newer task with the same transactional id has taken over. It ends quietly and is never restarted by itself: that
+    /// would fence the owner.
+    Superseded(String),
+    /// What was under way is lost, but a new start (new producer, offsets read again) does the work once more. Brokers that
+    /// were away, a transaction that timed out, an outcome that is not known.
+    Lost(String),
+    /// A restart would meet the same again: bad configuration, a record that can't be written, the connector's own verdict.
+    Failed(String),
+}
+
+impl TaskFailure {
+    /// The connector, the configuration or the data is at fault.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::Failed(message.into())
+    }
+
+    /// A new start will do.
+    pub fn lost(message: impl Into<String>) -> Self {
+        Self::Lost(message.into())
+    }
+
+    /// The text for an operator.
+    pub fn message(&self) -> &str {
+        match self {
+            Self::Superseded(message) | Self::Lost(message) | Self::Failed(message) => message,
+        }
+    }
+}
+
+impl fmt::Display for TaskFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message())
+    }
+}
+
+impl std::error::Error for TaskFailure {}
+
+impl From<StageError> for TaskFailure {
+    fn from(error: StageError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl From<ProducerError> for TaskFailure {
+    fn from(error: ProducerError) -> Self {
+        let message = error.to_string();
+        match error {
+            ProducerError::Fenced { .. } => Self::Superseded(message),
+            ProducerError::Stage(_) | ProducerError::Misuse { .. } => Self::Failed(message),
+            _ if error.code().is_some_and(is_hopeless) => Self::Failed(message),
+            _ => Self::Lost(message),
+        }
+    }
+}
+
+impl From<oncewire_client::error::Error> for TaskFailure {
+    fn from(error: oncewire_client::error::Error) -> Self {
+        let message = error.to_string();
+        match error.code() {
+            Some(code) if is_hopeless(code) => Self::Failed(message),
+            _ => Self::Lost(message),
+        }
+    }
+}
+
+/// Codes that say the same after any number of restarts: permissions, sizes, wrong settings.
+fn is_hopeless(code: i16) -> bool {
+    matches!(
+        code,
+        10  // MESSAGE_TOO_LARGE
+        | 17 // INVALID_TOPIC_EXCEPTION
+        | 18 // RECORD_LIST_TOO_LARGE
+        | 29 // TOPIC_AUTHORIZATION_FAILED
+        | 30 // GROUP_AUTHORIZATION_FAILED
+        | 31 // CLUSTER_AUTHORIZATION_FAILED
+        | 32 // INVALID_TIMESTAMP
+        | 35 // UNSUPPORTED_VERSION
+        | 37 // INVALID_PARTITIONS
+        | 38 // INVALID_REPLICATION_FACTOR
+        | 40 // INVALID_CONFIG
+        | 42 // INVALID_REQUEST
+        | 44 // POLICY_VIOLATION
+        | 50 // INVALID_TRANSACTION_TIMEOUT
+        | 53 // TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        | 76 // UNSUPPORTED_COMPRESSION_TYPE
+        | 87 // INVALID_RECORD
+    )
+}

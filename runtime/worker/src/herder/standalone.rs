@@ -1,0 +1,204 @@
+//! The standalone herder: one process, connectors from files, offsets in a topic (exactly-once) or a file.
+//!
+//! Everything that can be checked is checked before anything is started: files, every property, the converters, the broker,
+//! the offsets topic. Then each connector makes its task configurations and each task gets a supervisor. A task that failed
+//! does not stop the others; the herder ends when it is told to, or when no task is left that could still do something.
+
+use super::fence::fence_beyond;
+use super::supervisor::{TaskState, supervise};
+use crate::config::ConfigErrors;
+use crate::config::clients::{task_clients, worker_client};
+use crate::config::connector::ConnectorConfig;
+use crate::config::properties::ConnectorFile;
+use crate::config::worker::{Delivery, WorkerConfig};
+use crate::metrics::TaskMetrics;
+use crate::store::offset_topic;
+use crate::task::ahead::Target;
+use crate::task::run::TaskSpec;
+use oncewire_api::plugin::{PluginFactory, PluginKind, PluginRegistry};
+use oncewire_api::{ConnectorContext, ConnectorRequest, SourceConnector, StopSignal};
+use oncewire_client::admin::Admin;
+use oncewire_client::cluster::Cluster;
+use std::fmt;
+use std::sync::Arc;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// Why nothing was started.
+#[derive(Debug)]
+pub enum StartError {
+    /// A person has to change a property.
+    Config(ConfigErrors),
+    /// The brokers, or what lies on them.
+    Cluster(String),
+    /// A connector could not start.
+    Connector {
+        /// Its name.
+        connector: String,
+        /// Its words.
+        problem: String,
+    },
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(errors) => errors.fmt(f),
+            Self::Cluster(problem) => f.write_str(problem),
+            Self::Connector { connector, problem } => write!(f, "connector {connector:?} can't start: {problem}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl From<ConfigErrors> for StartError {
+    fn from(errors: ConfigErrors) -> Self {
+        Self::Config(errors)
+    }
+}
+
+/// How each task ended, by its name `<connector>-<number>`.
+pub type Ends = Vec<(String, TaskState)>;
+
+struct Checked {
+    config: Arc<ConnectorConfig>,
+    connector: Box<dyn SourceConnector>,
+    make: fn() -> Box<dyn SourceConnector>,
+    target: Target,
+}
+
+struct Started {
+    connector: Box<dyn SourceConnector>,
+    /// Tasks that wait for a resume end when this is dropped.
+    _target: watch::Sender<Target>,
+}
+
+/// Runs the connectors until `stop`, or until every task has ended for good.
+///
+/// # Errors
+/// [`StartError`]; nothing runs then.
+pub async fn run(
+    worker: WorkerConfig,
+    files: Vec<ConnectorFile>,
+    registry: PluginRegistry,
+    stop: StopSignal,
+) -> Result<Ends, StartError> {
+    let worker = Arc::new(worker);
+    for warning in &worker.warnings {
+        tracing::warn!("{warning}");
+    }
+    let mut checked = Vec::with_capacity(files.len());
+    for file in files {
+        checked.push(check(&worker, file, &registry, &checked)?);
+    }
+    let cluster = connect(&worker).await?;
+    let mut tasks = JoinSet::new();
+    let mut connectors = Vec::new();
+    for one in checked {
+        connectors.push(start(&worker, one, &registry, &cluster, &stop, &mut tasks).await?);
+    }
+    cluster.close().await;
+    let mut ends = Ends::new();
+    while let Some(ended) = tasks.join_next().await {
+        match ended {
+            Ok(end) => ends.push(end),
+            Err(error) => tracing::error!("a task's supervisor ended by a bug of the worker: {error}"),
+        }
+    }
+    for mut started in connectors {
+        started.connector.stop().await;
+    }
+    ends.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(ends)
+}
+
+fn check(
+    worker: &Arc<WorkerConfig>,
+    file: ConnectorFile,
+    registry: &PluginRegistry,
+    before: &[Checked],
+) -> Result<Checked, StartError> {
+    let of = format!("connector {:?}", file.name);
+    if before.iter().any(|other| other.config.name == file.name) {
+        return Err(ConfigErrors::one(of, "two files have the same connector name; names must differ").into());
+    }
+    let class = file.config.get("connector.class").map(String::as_str).unwrap_or_default();
+    if class.trim().is_empty() {
+        let problem =
+            "missing property 'connector.class': set it to a class name or alias; `oncewire plugins` lists them";
+        return Err(ConfigErrors::one(of, problem).into());
+    }
+    let plugin = registry
+        .find(PluginKind::Source, class)
+        .map_err(|error| ConfigErrors::one(of.clone(), format!("property 'connector.class': {error}")))?;
+    let PluginFactory::Source(make) = plugin.factory else {
+        return Err(
+            ConfigErrors::one(of, format!("property 'connector.class': {class:?} is not a source connector")).into()
+        );
+    };
+    let connector = make();
+    let config = ConnectorConfig::check(worker, file.config, &*connector)?;
+    config.converters(worker, registry)?;
+    if matches!(worker.delivery, Delivery::ExactlyOnce(_)) {
+        task_clients(worker, &config.originals, &config.name, 0).map_err(|problem| ConfigErrors::one(of, problem))?;
+    }
+    for warning in &config.warnings {
+        tracing::warn!(connector = config.name, "{warning}");
+    }
+    let target = if file.paused { Target::Paused } else { Target::Running };
+    Ok(Checked { config: Arc::new(config), connector, make, target })
+}
+
+async fn connect(worker: &WorkerConfig) -> Result<Cluster, StartError> {
+    let client = worker_client(worker).map_err(|problem| ConfigErrors::one("worker", problem))?;
+    let cluster = Cluster::connect(client).await.map_err(|error| StartError::Cluster(error.to_string()))?;
+    if let Delivery::ExactlyOnce(topic) = &worker.delivery {
+        offset_topic::ensure(&cluster, topic).await.map_err(StartError::Cluster)?;
+    }
+    Ok(cluster)
+}
+
+async fn start(
+    worker: &Arc<WorkerConfig>,
+    one: Checked,
+    registry: &PluginRegistry,
+    cluster: &Cluster,
+    stop: &StopSignal,
+    tasks: &mut JoinSet<(String, TaskState)>,
+) -> Result<Started, StartError> {
+    let Checked { config, mut connector, make, target } = one;
+    let failed = |problem: String| StartError::Connector { connector: config.name.clone(), problem };
+    let name = config.name.clone();
+    let context = ConnectorContext::new(config.name.as_str(), move |request| match request {
+        ConnectorRequest::ReconfigureTasks => {
+            tracing::warn!(connector = name, "asks for new task configurations; restart the worker to have them");
+        }
+        ConnectorRequest::Fail(problem) => tracing::error!(connector = name, "connector failed: {problem}"),
+    });
+    connector.start(context, &config.originals).await.map_err(|error| failed(error.to_string()))?;
+    let task_configs = connector.task_configs(config.tasks_max).await.map_err(|error| failed(error.to_string()))?;
+    if task_configs.len() > config.tasks_max {
+        return Err(failed(format!("it made {} tasks, and tasks.max is {}", task_configs.len(), config.tasks_max)));
+    }
+    if matches!(worker.delivery, Delivery::ExactlyOnce(_)) {
+        let admin = Admin::new(cluster.clone());
+        fence_beyond(&admin, &worker.group_id, &config.name, task_configs.len()).await.map_err(StartError::Cluster)?;
+    }
+    let (target, _) = watch::channel(target);
+    for (number, properties) in task_configs.into_iter().enumerate() {
+        let spec = TaskSpec {
+            worker: worker.clone(),
+            connector: config.clone(),
+            registry: registry.clone(),
+            number: u32::try_from(number).unwrap_or(u32::MAX),
+            properties,
+            make: Box::new(move || make().task()),
+            metrics: Arc::new(TaskMetrics::default()),
+        };
+        let (name, stop, target) = (spec.name(), stop.clone(), target.subscribe());
+        let (states, _) = watch::channel(TaskState::Unassigned);
+        tasks.spawn(async move { (name, supervise(spec, stop, target, states).await) });
+    }
+    Ok(Started { connector, _target: target })
+}

@@ -1,0 +1,99 @@
+//! Keeps one task alive: runs it, looks at how it ended, starts it again or not, and tells its state.
+
+use super::restart::{Next, Progress, Restarts};
+use crate::config::worker::Delivery;
+use crate::error::TaskFailure;
+use crate::task::ahead::Target;
+use crate::task::run::{TaskSpec, exactly_once};
+use oncewire_api::StopSignal;
+use tokio::sync::watch;
+
+/// Where a task stands; the first five are Connect's words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TaskState {
+    /// Not started yet.
+    Unassigned,
+    /// Working, or starting.
+    Running,
+    /// Waits for its next start.
+    Restarting {
+        /// Why it ended.
+        cause: String,
+        /// Starts in a row without a commit.
+        attempt: u32,
+    },
+    /// Ended for good.
+    Failed {
+        /// Why.
+        cause: String,
+    },
+    /// Stopped when asked.
+    Stopped,
+    /// A newer owner has its transactional id.
+    Superseded {
+        /// How it learnt.
+        cause: String,
+    },
+}
+
+impl TaskState {
+    /// Whether nothing follows.
+    pub fn is_final(&self) -> bool {
+        matches!(self, Self::Failed { .. } | Self::Stopped | Self::Superseded { .. })
+    }
+}
+
+/// Runs a task until a stop or for as long as restarts make sense. The final state is the result too.
+///
+/// # Cancel safety
+/// Dropping it abandons the task where it stands; its open transaction then ends by timeout or by its successor.
+pub async fn supervise(
+    spec: TaskSpec,
+    stop: StopSignal,
+    target: watch::Receiver<Target>,
+    states: watch::Sender<TaskState>,
+) -> TaskState {
+    let mut restarts = Restarts::default();
+    loop {
+        states.send_replace(TaskState::Running);
+        let before = spec.metrics.counts().transactions_committed;
+        let failure = match live_once(&spec, &stop, target.clone()).await {
+            Ok(()) => return settle(&states, TaskState::Stopped),
+            Err(_) if stop.is_stopped() => return settle(&states, TaskState::Stopped),
+            Err(failure) => failure,
+        };
+        let progress =
+            if spec.metrics.counts().transactions_committed > before { Progress::Committed } else { Progress::Nothing };
+        let cause = failure.to_string();
+        match restarts.after(&failure, progress, spec.worker.restart) {
+            Next::StepAside => {
+                tracing::warn!(task = spec.name(), "superseded: {cause}");
+                return settle(&states, TaskState::Superseded { cause });
+            }
+            Next::GiveUp => {
+                tracing::error!(task = spec.name(), "task failed: {cause}");
+                return settle(&states, TaskState::Failed { cause });
+            }
+            Next::Restart { after, attempt } => {
+                tracing::warn!(task = spec.name(), attempt, "starts again in {after:?}: {cause}");
+                states.send_replace(TaskState::Restarting { cause, attempt });
+                tokio::select! {
+                    () = stop.stopped() => return settle(&states, TaskState::Stopped),
+                    () = tokio::time::sleep(after) => {}
+                }
+            }
+        }
+    }
+}
+
+fn settle(states: &watch::Sender<TaskState>, state: TaskState) -> TaskState {
+    states.send_replace(state.clone());
+    state
+}
+
+async fn live_once(spec: &TaskSpec, stop: &StopSignal, target: watch::Receiver<Target>) -> Result<(), TaskFailure> {
+    match &spec.worker.delivery {
+        Delivery::ExactlyOnce(topic) => exactly_once(spec, topic, stop, target).await,
+        Delivery::AtLeastOnce(_) => crate::task::at_least_once::run(spec, stop, target).await,
+    }
+}

@@ -1,0 +1,1 @@
+//! The offsets file of at-least-once standalone mode.

@@ -1,0 +1,244 @@
+//! From what `poll` returned to sealed record batches: partitions chosen, keys and values converted, offsets gathered.
+//!
+//! This is the part that runs ahead: it may work on transaction N+1 while N commits, and nothing here reaches a socket but a
+//! look-up of a topic's partitions. A poll's records become one or more [`Part`]s, cut where the connector asked to commit or
+//! abort. The bound is the size of what one `poll` returns, twice (its records and their bytes).
+
+use super::offset_buffer::OffsetBuffer;
+use super::topics::Topics;
+use crate::error::TaskFailure;
+use bytes::Bytes;
+use oncewire_api::{Boundary as Ask, BoundaryRequests, Converter, Presence, Schema, SourceRecord, Value};
+use oncewire_client::batch::Header;
+use oncewire_client::producer::{Stage, StagedBatch};
+use std::sync::Arc;
+
+/// A run of records that ends where a transaction may end.
+#[derive(Debug)]
+pub struct Part {
+    /// The records, encoded.
+    pub batches: Vec<StagedBatch>,
+    /// Records in `batches`.
+    pub records: u64,
+    /// Bytes in `batches`.
+    pub bytes: usize,
+    /// Where the source stands after them.
+    pub offsets: OffsetBuffer,
+    /// The records themselves, when the task wants to hear of each; `false` for one that was dropped.
+    pub kept: Vec<(SourceRecord, bool)>,
+    /// What ends it.
+    pub end: PartEnd,
+}
+
+/// What ends a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartEnd {
+    /// The connector asked for something after this record.
+    Record(Ask),
+    /// The poll's last record.
+    Batch(Option<Ask>),
+}
+
+/// `errors.tolerance` (Kafka Connect's name, KIP-298): what a record that can't be converted means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tolerance {
+    /// The task fails.
+    None,
+    /// The record is left out, and its offset stored.
+    All,
+}
+
+/// The three converters of a task.
+pub struct Converters {
+    /// For keys.
+    pub key: Box<dyn Converter>,
+    /// For values.
+    pub value: Box<dyn Converter>,
+    /// For header values.
+    pub header: Box<dyn Converter>,
+}
+
+/// Does the work of the module for one task.
+pub struct Preparer {
+    converters: Converters,
+    topics: Topics,
+    stage: Stage,
+    tolerance: Tolerance,
+    own_offsets_topic: Arc<str>,
+    keep_records: bool,
+    key: Vec<u8>,
+    value: Vec<u8>,
+    skipped: u64,
+}
+
+/// What a converter made of one side of a record, in the caller's buffer.
+fn present(presence: Presence, buffer: &[u8]) -> Option<&[u8]> {
+    match presence {
+        Presence::Null => None,
+        Presence::Bytes => Some(buffer),
+    }
+}
+
+fn convert(
+    converter: &dyn Converter,
+    topic: &str,
+    (schema, value): (Option<&Schema>, Option<&Value>),
+    buffer: &mut Vec<u8>,
+) -> Result<Presence, String> {
+    buffer.clear();
+    converter.from_connect(topic, schema, value, buffer).map_err(|error| error.to_string())
+}
+
+impl Preparer {
+    /// `keep_records` says whether the task wants to hear of each committed record.
+    pub fn new(
+        converters: Converters,
+        topics: Topics,
+        stage: Stage,
+        tolerance: Tolerance,
+        own_offsets_topic: Arc<str>,
+    ) -> Self {
+        Self {
+            converters,
+            topics,
+            stage,
+            tolerance,
+            own_offsets_topic,
+            keep_records: false,
+            key: Vec::new(),
+            value: Vec::new(),
+            skipped: 0,
+        }
+    }
+
+    /// From now on records are kept for `commit_record`.
+    pub fn keep_records(&mut self) {
+        self.keep_records = true;
+    }
+
+    /// Turns one poll's records into parts; the last part ends the batch, also when there was no record.
+    ///
+    /// # Errors
+    /// When a record can't be converted (and that is not tolerated), is too large, its topic can't be had, or the connector
+    /// asked for a contradiction. Nothing of the batch may be committed then.
+    pub async fn prepare(
+        &mut self,
+        records: Vec<SourceRecord>,
+        mut asks: BoundaryRequests,
+        now_ms: i64,
+    ) -> Result<Vec<Part>, TaskFailure> {
+        let count = records.len();
+        let mut parts = Vec::with_capacity(1);
+        let mut part = Part::empty();
+        for (place, record) in records.into_iter().enumerate() {
+            self.take_record(&mut part, record, now_ms).await?;
+            let ask = asks.after_record(place).map_err(|error| TaskFailure::failed(error.to_string()))?;
+            if let Some(ask) = ask {
+                parts.push(self.finish(std::mem::replace(&mut part, Part::empty()), PartEnd::Record(ask)));
+            }
+        }
+        if let Some(place) = asks.last_place() {
+            return Err(TaskFailure::failed(format!(
+                "the connector asked for a transaction boundary after record {place} of a batch of {count}"
+            )));
+        }
+        let ask = asks.after_batch().map_err(|error| TaskFailure::failed(error.to_string()))?;
+        parts.push(self.finish(part, PartEnd::Batch(ask)));
+        Ok(parts)
+    }
+
+    fn finish(&mut self, mut part: Part, end: PartEnd) -> Part {
+        part.bytes = self.stage.bytes();
+        part.batches = self.stage.seal();
+        part.end = end;
+        part
+    }
+
+    async fn take_record(&mut self, part: &mut Part, record: SourceRecord, now_ms: i64) -> Result<(), TaskFailure> {
+        let written = match self.encode(&record, now_ms).await? {
+            Ok(()) => true,
+            Err(problem) if self.tolerance == Tolerance::All => {
+                self.skipped += 1;
+                tracing::warn!(topic = %record.topic, source_partition = %record.source_partition, "record skipped: {problem}");
+                false
+            }
+            Err(problem) => {
+                return Err(TaskFailure::failed(format!(
+                    "record for topic {:?} from {} can't be converted: {problem}",
+                    record.topic, record.source_partition
+                )));
+            }
+        };
+        part.records += u64::from(written);
+        if self.keep_records {
+            part.offsets.put(record.source_partition.clone(), record.source_offset.clone());
+            part.kept.push((record, written));
+        } else {
+            part.offsets.put(record.source_partition, record.source_offset);
+        }
+        Ok(())
+    }
+
+    /// The outer error fails the task; the inner one is the record's own and may be tolerated.
+    async fn encode(&mut self, record: &SourceRecord, now_ms: i64) -> Result<Result<(), String>, TaskFailure> {
+        if record.topic == self.own_offsets_topic {
+            return Err(TaskFailure::failed(format!(
+                "a source task must not write to its own offsets topic {:?}: reading that topic to its end would wait for itself",
+                record.topic
+            )));
+        }
+        let topic = self.topics.resolve(&record.topic).await?;
+        let key_side = (record.key_schema.as_ref(), record.key.as_ref());
+        let key = match convert(&*self.converters.key, &record.topic, key_side, &mut self.key) {
+            Ok(presence) => present(presence, &self.key),
+            Err(problem) => return Ok(Err(format!("key: {problem}"))),
+        };
+        let value_side = (record.value_schema.as_ref(), record.value.as_ref());
+        let value = match convert(&*self.converters.value, &record.topic, value_side, &mut self.value) {
+            Ok(presence) => present(presence, &self.value),
+            Err(problem) => return Ok(Err(format!("value: {problem}"))),
+        };
+        let partition = topic.choose(record.kafka_partition, key, value.map_or(0, <[u8]>::len))?;
+        let at = record.timestamp_ms.unwrap_or(now_ms);
+        let name = topic.name();
+        if record.headers.is_empty() {
+            self.stage.append(name, partition, at, key, value, &[])?;
+            return Ok(Ok(()));
+        }
+        let headers = match encode_headers(&*self.converters.header, record) {
+            Ok(headers) => headers,
+            Err(problem) => return Ok(Err(problem)),
+        };
+        let headers: Vec<Header<'_>> =
+            headers.iter().map(|(key, value)| Header { key, value: value.as_deref() }).collect();
+        self.stage.append(name, partition, at, key, value, &headers)?;
+        Ok(Ok(()))
+    }
+}
+
+type EncodedHeader<'a> = (&'a str, Option<Bytes>);
+
+fn encode_headers<'a>(converter: &dyn Converter, record: &'a SourceRecord) -> Result<Vec<EncodedHeader<'a>>, String> {
+    let mut encoded = Vec::with_capacity(record.headers.len());
+    for header in &record.headers {
+        let mut buffer = Vec::new();
+        let side = (header.schema.as_ref(), header.value.as_ref());
+        let presence = convert(converter, &record.topic, side, &mut buffer)
+            .map_err(|problem| format!("header {:?}: {problem}", header.key))?;
+        encoded.push((&*header.key, present(presence, &buffer).map(Bytes::copy_from_slice)));
+    }
+    Ok(encoded)
+}
+
+impl Part {
+    fn empty() -> Self {
+        Self {
+            batches: Vec::new(),
+            records: 0,
+            bytes: 0,
+            offsets: OffsetBuffer::default(),
+            kept: Vec::new(),
+            end: PartEnd::Batch(None),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The topics that a task writes to: how many partitions they have, which one a record goes to, and making a missing one.
+//!
+//! A missing topic is made by the first `topic.creation.*` group that matches (KIP-158). Without such groups it is made with
+//! the broker's defaults, if the broker would make topics by itself (`auto.create.topics.enable`), because that is what
+//! happens to a Java worker; where the operator switched that off, the task fails and says what to do. Bound: as many
+//! entries as the connector names topics, at most [`TOPICS_MAX`].
+
+use crate::config::topic_creation::TopicCreation;
+use crate::error::TaskFailure;
+use oncewire_client::admin::{Admin, NewTopic};
+use oncewire_client::cluster::Cluster;
+use oncewire_client::producer::Partitioner;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Topics that one task may write to: 10,000.
+pub const TOPICS_MAX: usize = 10_000;
+
+/// How long a topic's number of partitions is believed: 5 minutes, as `metadata.max.age.ms`.
+const PARTITIONS_MAX_AGE: Duration = Duration::from_secs(300);
+
+/// A topic that exists.
+pub struct Topic {
+    name: Arc<str>,
+    partitions: u32,
+    asked: Instant,
+    partitioner: Partitioner,
+}
+
+impl Topic {
+    /// Its name; the same allocation for each record.
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Where a record goes: where its connector says, else by its key, else where the last one went for a while.
+    ///
+    /// # Errors
+    /// When the connector names a partition that the topic does not have.
+    pub fn choose(&mut self, wanted: Option<u32>, key: Option<&[u8]>, value_bytes: usize) -> Result<u32, TaskFailure> {
+        match wanted {
+            Some(partition) if partition < self.partitions => Ok(partition),
+            Some(partition) => Err(TaskFailure::failed(format!(
+                "the connector wants partition {partition} of topic {:?}, which has {} partitions",
+                self.name, self.partitions
+            ))),
+            None => Ok(self.partitioner.partition(&self.name, self.partitions, key, value_bytes)),
+        }
+    }
+}
+
+/// The topics of one task.
+pub struct Topics {
+    cluster: Cluster,
+    creation: TopicCreation,
+    known: HashMap<Arc<str>, Topic>,
+    sticky_bytes: usize,
+    seed: u64,
+}
+
+impl Topics {
+    /// `sticky_bytes` is how much goes to one partition before records without a key move on (`batch.size`).
+    pub fn new(cluster: Cluster, creation: TopicCreation, sticky_bytes: usize, seed: u64) -> Self {
+        Self { cluster, creation, known: HashMap::new(), sticky_bytes, seed }
+    }
+
+    /// The topic with this name, looked up or made when it is not known yet.
+    ///
+    /// # Errors
+    /// When it does not exist and can't be made, or can't be asked for.
+    pub async fn resolve(&mut self, name: &Arc<str>) -> Result<&mut Topic, TaskFailure> {
+        let fresh = self.known.get(name).is_some_and(|topic| topic.asked.elapsed() < PARTITIONS_MAX_AGE);
+        if !fresh {
+            self.look_up(name).await?;
+        }
+        self.known.get_mut(name).ok_or_else(|| TaskFailure::failed(format!("topic {name:?} is not known")))
+    }
+
+    async fn look_up(&mut self, name: &Arc<str>) -> Result<(), TaskFailure> {
+        if self.known.len() >= TOPICS_MAX {
+            return Err(TaskFailure::failed(format!("the task writes to more than {TOPICS_MAX} topics")));
+        }
+        let partitions = match self.cluster.topic(name).await? {
+            Some(metadata) => metadata.partitions.len(),
+            None => self.make(name).await?,
+        };
+        let partitions = u32::try_from(partitions).unwrap_or(u32::MAX);
+        match self.known.get_mut(name) {
+            Some(topic) => {
+                topic.partitions = partitions;
+                topic.asked = Instant::now();
+            }
+            None => {
+                let partitioner = Partitioner::new(self.sticky_bytes, self.seed);
+                let topic = Topic { name: name.clone(), partitions, asked: Instant::now(), partitioner };
+                self.known.insert(name.clone(), topic);
+            }
+        }
+        Ok(())
+    }
+
+    async fn make(&self, name: &Arc<str>) -> Result<usize, TaskFailure> {
+        let admin = Admin::new(self.cluster.clone());
+        let wanted = match self.creation.rule_for(name) {
+            Some(rule) => NewTopic {
+                name: name.to_string(),
+                partitions: rule.partitions,
+                replication_factor: rule.replication_factor,
+                configs: rule.configs.clone(),
+            },
+            None if broker_makes_topics(&self.cluster, &admin).await => NewTopic {
+                name: name.to_string(),
+                partitions: None,
+                replication_factor: None,
+                configs: BTreeMap::new(),
+            },
+            None => {
+                return Err(TaskFailure::failed(format!(
+                    "topic {name:?} does not exist and the brokers do not make topics by themselves; create it, or set \
+                     topic.creation.default.partitions and topic.creation.default.replication.factor in the connector"
+                )));
+            }
+        };
+        let outcome = admin.create_topic(&wanted).await.map_err(|error| {
+            TaskFailure::failed(format!(
+                "topic {name:?} does not exist and can't be made ({error}); create it, or change the connector's \
+                 topic.creation.* properties"
+            ))
+        })?;
+        tracing::info!(topic = %name, ?outcome, "topic is there");
+        match self.cluster.topic(name).await? {
+            Some(metadata) => Ok(metadata.partitions.len()),
+            None => Err(TaskFailure::lost(format!("topic {name:?} was made but is not in the brokers' metadata yet"))),
+        }
+    }
+}
+
+/// Whether a Java worker's producer would have found the topic made for it. Brokers that don't tell are asked to make it.
+async fn broker_makes_topics(cluster: &Cluster, admin: &Admin) -> bool {
+    let Some(broker) = cluster.brokers().into_iter().next() else { return true };
+    match admin.broker_configs(broker.id, &["auto.create.topics.enable"]).await {
+        Ok(configs) => configs
+            .get("auto.create.topics.enable")
+            .and_then(|entry| entry.value.as_deref())
+            .is_none_or(|value| !value.eq_ignore_ascii_case("false")),
+        Err(error) => {
+            tracing::debug!("auto.create.topics.enable can't be read: {error}");
+            true
+        }
+    }
+}
