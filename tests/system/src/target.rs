@@ -129,7 +129,7 @@ impl DevBroker {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let address = format!("127.0.0.1:{}", free_port());
         let mut command = Command::new(oncewire());
-        command.args(["dev-broker", "--listen", &address]);
+        command.args(["dev-broker", "--auto-create-topics", "--listen", &address]);
         let mut process = Process::start(&mut command, &folder.path().join("broker.log")).expect("oncewire starts");
         let deadline = Instant::now() + Duration::from_secs(10);
         while TcpStream::connect(&address).is_err() {
