@@ -51,6 +51,8 @@ pub struct Machine {
 enum LaneRequest {
     Produce(PartitionIndex),
     Metadata(PartitionIndex),
+    /// A Produce of a transaction that is over. The next identity waits for its reply: nothing may overtake it.
+    Orphan,
 }
 
 impl Machine {
@@ -99,7 +101,7 @@ impl Machine {
                         lane.metadata_arrived(request);
                     }
                 }
-                None => {}
+                Some(LaneRequest::Orphan) | None => {}
             }
         }
         self.expire();
@@ -268,10 +270,18 @@ impl Machine {
         self.tell(Event::Closed);
     }
 
-    /// Give up every open batch. Answers that come later are ignored.
+    /// Give up every open batch. What answers to them say, if they come, no longer matters.
     fn drop_batches(&mut self) {
         let dropped = self.lanes.drop_all();
         self.tell_dropped(dropped);
-        self.requests.retain(|_, request| matches!(request, LaneRequest::Metadata(_)));
+        for request in self.requests.values_mut() {
+            if matches!(request, LaneRequest::Produce(_)) {
+                *request = LaneRequest::Orphan;
+            }
+        }
+    }
+
+    fn has_orphans(&self) -> bool {
+        self.requests.values().any(|request| *request == LaneRequest::Orphan)
     }
 }

@@ -87,6 +87,7 @@ impl Machine {
     /// What should go to the coordinator now, by kind.
     fn wish(&self) -> Option<RequestKind> {
         match &self.state {
+            State::Initializing(_) if self.has_orphans() => None,
             State::Initializing(Initializing { standing: Some(Standing { unsettled: Some(_), .. }), .. }) => {
                 Some(RequestKind::EndTxn)
             }

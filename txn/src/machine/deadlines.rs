@@ -12,7 +12,7 @@ impl Machine {
         let now = self.now;
         match &self.state {
             State::Initializing(initializing) if initializing.deadline <= now => {
-                let request = initializing.waits_for();
+                let request = if self.has_orphans() { RequestKind::Produce } else { initializing.waits_for() };
                 self.fail_init(Cause::DeadlinePassed { request, partition: None });
             }
             State::Ready(_) => self.expire_bump(),

@@ -301,6 +301,8 @@ fn next_session(open: &Open, identity: ProducerIdentity, protocol: Protocol, spe
     // A late copy under the same epoch would act on the next transaction (KAFKA-17754), and a number that was spent on a
     // batch that was given up would be missing (KAFKA-12152).
     let unclean = same && (open.transaction.late_copy || spent);
+    // KAFKA-20090: a transaction opened under the largest epoch cannot be ended, since ending it needs the next one.
+    let exhausted = identity.epoch == i16::MAX;
     let due = if same { old.bump } else { None };
-    Session { identity, protocol, bump: due.or((switched || unclean).then_some(bump)) }
+    Session { identity, protocol, bump: due.or((switched || unclean || exhausted).then_some(bump)) }
 }
