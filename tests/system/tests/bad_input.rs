@@ -292,6 +292,38 @@ fn line_of_2_mb(broker: &Broker, client: &Client) {
     end_and_audit(client, &job, worker);
 }
 
+/// A job whose thousand lines have arrived, with its worker still running.
+fn followed(name: &str, broker: &Broker, client: &Client) -> (Job, Process) {
+    let mut job = Job::new(name, broker.bootstrap());
+    write_lines(&job.file(), 1_000, LINE_BYTES).unwrap();
+    let mut worker = job.start();
+    client.wait_for_visible(&job.topic(), 1_000, &mut worker, PATIENCE);
+    (job, worker)
+}
+
+fn file_that_is_truncated(broker: &Broker, client: &Client) {
+    let (mut job, mut worker) = followed("truncated", broker, client);
+    fs::OpenOptions::new().write(true).open(job.file()).unwrap().set_len(LINE_BYTES as u64 * 10).unwrap();
+    let file = job.file().display().to_string();
+    assert_ends(&mut worker, TASK_FAILED, &[&file, "truncated", "offset"]);
+    assert_ends(&mut job.start(), TASK_FAILED, &[&file, "truncated", "offset"]);
+    // Restored, as the message says, it goes on without a gap or a repeat.
+    write_lines(&job.file(), 1_200, LINE_BYTES).unwrap();
+    let mut worker = job.start();
+    client.wait_for_visible(&job.topic(), 1_200, &mut worker, PATIENCE);
+    end_and_audit(client, &job, worker);
+}
+
+fn file_that_is_replaced(broker: &Broker, client: &Client) {
+    let (mut job, mut worker) = followed("replaced", broker, client);
+    fs::rename(job.file(), job.path("in.txt.1")).unwrap();
+    write_lines(&job.file(), 2_000, LINE_BYTES + 1).unwrap();
+    let file = job.file().display().to_string();
+    assert_ends(&mut worker, TASK_FAILED, &[&file, "replaced", "offset"]);
+    assert_ends(&mut job.start(), TASK_FAILED, &[&file, "not the start of a line", "offset"]);
+    assert_eq!(client.records(&job.topic(), Isolation::Committed).len(), 1_000, "nothing of the new file was written");
+}
+
 fn stories(target: Target) {
     let broker = target.start();
     let client = Client::connect(broker.bootstrap());
@@ -303,6 +335,8 @@ fn stories(target: Target) {
     directory_for_a_file(&broker);
     file_without_permission(&broker);
     line_of_2_mb(&broker, &client);
+    file_that_is_truncated(&broker, &client);
+    file_that_is_replaced(&broker, &client);
 }
 
 #[test]
