@@ -8,6 +8,7 @@ mod topics;
 mod transactions;
 
 pub use configs::ConfigEntry;
+pub(crate) use offsets::Question;
 pub use offsets::{ListedOffset, OffsetSpec};
 pub use topics::{NewTopic, TopicOutcome};
 pub use transactions::{ActiveProducer, FencedProducer, ListedTransaction, TransactionDescription, TransactionState};

@@ -9,7 +9,6 @@ use kafka_protocol::messages::{FindCoordinatorRequest, FindCoordinatorResponse};
 use kafka_protocol::protocol::StrBytes;
 
 use super::Cluster;
-use super::metadata::address;
 use super::types::{Call, CoordinatorKind, NodeId, Target, Versions};
 use crate::config::BrokerAddress;
 use crate::error::{BrokerError, Error};
@@ -193,7 +192,7 @@ fn found(
         return refused(kind, key, code, message);
     }
     // No error and yet no node: seen while a coordinator moves.
-    match address(host, port) {
+    match BrokerAddress::advertised(host, port) {
         Some(address) if node >= 0 => Ok(Found { node: NodeId(node), address }),
         _ => refused(kind, key, codes::COORDINATOR_NOT_AVAILABLE, message),
     }

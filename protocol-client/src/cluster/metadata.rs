@@ -13,7 +13,6 @@ use std::sync::Arc;
 use kafka_protocol::messages::MetadataResponse;
 use kafka_protocol::messages::metadata_response::MetadataResponseTopic;
 use tokio::time::Instant;
-use uuid::Uuid;
 
 use super::types::{Broker, LeaderHint, NodeId, PartitionMetadata, TopicMetadata};
 use crate::config::BrokerAddress;
@@ -210,25 +209,11 @@ impl Metadata {
     pub(super) fn controller(&self) -> Option<NodeId> {
         self.controller
     }
-
-    /// The topic of an id, for answers that name topics by id only.
-    pub(super) fn topic_by_id(&self, id: Uuid) -> Option<Arc<TopicMetadata>> {
-        self.topics.values().find(|cached| cached.topic.topic_id == id).map(|cached| Arc::clone(&cached.topic))
-    }
 }
 
 fn broker(told: &kafka_protocol::messages::metadata_response::MetadataResponseBroker) -> Option<(NodeId, Broker)> {
     let id = NodeId(*told.node_id);
-    let address = address(&told.host, told.port)?;
+    let address = BrokerAddress::advertised(&told.host, told.port)?;
     let rack = told.rack.as_ref().map(|rack| rack.to_string());
     Some((id, Broker { id, address, rack }))
-}
-
-/// An advertised address, unless it is one that cannot be.
-pub(super) fn address(host: &str, port: i32) -> Option<BrokerAddress> {
-    let port = u16::try_from(port).ok().filter(|port| *port > 0)?;
-    if host.is_empty() {
-        return None;
-    }
-    Some(BrokerAddress { host: host.to_owned(), port })
 }

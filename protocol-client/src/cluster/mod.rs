@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kafka_protocol::protocol::Request;
+use tokio::time::Instant;
 
 pub use retry::{Backoff, Retry};
 pub use types::{
@@ -218,8 +219,9 @@ impl Cluster {
         self.inner.connections.release(purpose);
     }
 
-    pub(crate) fn topic_by_id(&self, id: uuid::Uuid) -> Option<Arc<TopicMetadata>> {
-        self.inner.lock_metadata().topic_by_id(id)
+    /// A topic from the cache, however old.
+    pub(crate) fn known_topic(&self, name: &str) -> Option<Arc<TopicMetadata>> {
+        self.inner.lock_metadata().topic(name, Instant::now()).map(|(topic, _)| topic)
     }
 
     pub(crate) fn forget_topic(&self, name: &str) {

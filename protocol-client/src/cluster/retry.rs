@@ -80,16 +80,25 @@ impl Retry {
     /// Waits before the next attempt.
     ///
     /// # Errors
-    /// [`Error::Timeout`] with `error` inside, at once, when the pause would end after the deadline.
+    /// As [`Retry::failed`].
     pub async fn pause(&mut self, error: Error) -> Result<(), Error> {
+        let delay = self.failed(error)?;
+        tokio::time::sleep(delay).await;
+        Ok(())
+    }
+
+    /// Notes a failure and says how long to wait before the next attempt.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] with `error` inside, at once, when the pause would end after the deadline.
+    pub fn failed(&mut self, error: Error) -> Result<Duration, Error> {
         self.failures = self.failures.saturating_add(1);
         let delay = self.backoff.delay(self.failures, random());
         if Instant::now() + delay >= self.deadline {
             return Err(self.timeout(Some(error)));
         }
         tracing::debug!(what = %self.what, failures = self.failures, delay_ms = delay.as_millis(), %error, "will retry");
-        tokio::time::sleep(delay).await;
-        Ok(())
+        Ok(delay)
     }
 
     /// The error that says that the deadline passed.

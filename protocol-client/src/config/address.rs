@@ -36,6 +36,12 @@ impl BrokerAddress {
         }
         Ok(Self { host: host.to_owned(), port })
     }
+
+    /// An address that a broker advertised, unless it is one that cannot be.
+    pub(crate) fn advertised(host: &str, port: i32) -> Option<Self> {
+        let port = u16::try_from(port).ok().filter(|port| *port > 0)?;
+        (!host.is_empty()).then(|| Self { host: host.to_owned(), port })
+    }
 }
 
 impl fmt::Display for BrokerAddress {
