@@ -3,15 +3,19 @@
 //! [`Admin`] adds to [`Cluster`] only the requests; every method retries what is retriable until `default.api.timeout.ms`.
 
 mod configs;
+mod fencing;
 mod offsets;
+mod producers;
 mod topics;
 mod transactions;
 
 pub use configs::ConfigEntry;
+pub use fencing::FencedProducer;
 pub(crate) use offsets::Question;
 pub use offsets::{ListedOffset, OffsetSpec};
+pub use producers::ActiveProducer;
 pub use topics::{NewTopic, TopicOutcome};
-pub use transactions::{ActiveProducer, FencedProducer, ListedTransaction, TransactionDescription, TransactionState};
+pub use transactions::{ListedTransaction, TransactionDescription, TransactionState};
 
 use crate::cluster::Cluster;
 
