@@ -74,8 +74,40 @@ pub enum Cause {
     Requested,
 }
 
+impl fmt::Display for RequestKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            RequestKind::FindCoordinator => "FindCoordinator",
+            RequestKind::InitProducerId => "InitProducerId",
+            RequestKind::AddPartitions => "AddPartitionsToTxn",
+            RequestKind::Produce => "Produce",
+            RequestKind::EndTxn => "EndTxn",
+        })
+    }
+}
+
+/// Partitions show as their index: the driver knows the names and words its own messages with them.
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self:?}")
+        let partition = match self {
+            Cause::Code { partition, .. } | Cause::DeadlinePassed { partition, .. } => *partition,
+            _ => None,
+        };
+        match self {
+            Cause::Code { request, code, .. } => write!(f, "{request} was answered with code {}", code.0)?,
+            Cause::DeadlinePassed { request, .. } => write!(f, "deadline passed while waiting for {request}")?,
+            Cause::TransactionTooOld => {
+                f.write_str("the transaction was open almost as long as transaction.timeout.ms allows")?;
+            }
+            Cause::BatchRejected { batch: Some(batch), reason } => {
+                write!(f, "batch {} was rejected: {reason}", batch.0)?
+            }
+            Cause::BatchRejected { batch: None, reason } => write!(f, "a record was rejected: {reason}")?,
+            Cause::Requested => f.write_str("the caller asked for it")?,
+        }
+        match partition {
+            Some(partition) => write!(f, " (partition index {})", partition.0),
+            None => Ok(()),
+        }
     }
 }

@@ -79,7 +79,7 @@ pub enum Protocol {
 pub enum Event {
     /// `Init` is done: this identity is ours.
     Initialized(ProducerIdentity),
-    /// `Init` failed; the machine is back in its first state (or fatal, see the cause).
+    /// `Init` failed, and another may be tried. A failure for good is [`Event::Fatal`] or [`Event::Fenced`] instead.
     InitFailed(Cause),
     /// A batch is in the log. `base_offset` is `None` when the broker only said "duplicate".
     Acked {
@@ -95,11 +95,12 @@ pub enum Event {
     },
     /// The open transaction can only be aborted from now on.
     AbortRequired(Cause),
-    /// `Commit` or `Abort` is done.
+    /// `Commit` or `Abort` is done, or `Close` has ended what was open. When [`crate::Machine::needs_init`] says so
+    /// afterwards, `Init` must come before the next `Begin`.
     Ended(Outcome),
-    /// Someone else owns the transactional id. Every further command fails.
+    /// Someone else owns the transactional id. Every further command but `Close` fails.
     Fenced(Cause),
-    /// This machine is of no use any more. Every further command fails.
+    /// This machine is of no use any more. Every further command but `Close` fails.
     Fatal(Cause),
     /// `Close` is done.
     Closed,
