@@ -137,6 +137,11 @@ pub enum ProducerError {
         /// Why.
         cause: Failure,
     },
+    /// Records of a producer without transactions are not, or not surely, in the log.
+    NotDelivered {
+        /// Why.
+        cause: Failure,
+    },
     /// The topic's partitions could not be found out.
     Metadata {
         /// Which topic.
@@ -193,6 +198,7 @@ impl ProducerError {
     pub fn is_recoverable(&self) -> bool {
         match self {
             Self::NotCommitted { recoverable, .. } => *recoverable,
+            Self::NotDelivered { .. } => true,
             Self::AbortRequired { .. }
             | Self::InitFailed { .. }
             | Self::Metadata { .. }
@@ -212,7 +218,8 @@ impl ProducerError {
             | Self::AbortRequired { cause, .. }
             | Self::Fenced { cause, .. }
             | Self::Fatal { cause, .. }
-            | Self::InitFailed { cause, .. } => cause.code,
+            | Self::InitFailed { cause, .. }
+            | Self::NotDelivered { cause } => cause.code,
             _ => None,
         }
     }
@@ -245,6 +252,7 @@ impl fmt::Display for ProducerError {
                 }
                 Ok(())
             }
+            Self::NotDelivered { cause } => write!(f, "records were not delivered: {cause}"),
             Self::Metadata { topic, reason } => write!(f, "partitions of topic {topic:?} are not known: {reason}"),
             Self::BufferFull { wanted_bytes, limit_bytes, waited } => write!(
                 f,

@@ -3,18 +3,31 @@
 //! A Produce request may carry one batch per partition (Produce version 3 and later), and the batches of a partition must
 //! arrive in order; everything else that waits goes into one request. The connection keeps the order of requests.
 
-use super::shared::ProduceOrder;
-use oncewire_txn::RequestId;
+use bytes::Bytes;
+use oncewire_txn::{BatchId, Protocol, RequestId};
 use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
 
 /// Bytes of batches in one request. A broker takes frames up to `socket.request.max.bytes`, 100 MiB by default; one request
 /// of this size keeps it busy long enough for the next to arrive.
 pub(crate) const REQUEST_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+/// A stamped batch and where it goes.
+#[derive(Debug, Clone)]
+pub(crate) struct Outgoing {
+    pub(crate) request: RequestId,
+    pub(crate) batch: BatchId,
+    pub(crate) topic: Arc<str>,
+    pub(crate) partition: u32,
+    /// Decides the version of the request: only batches of one generation share it.
+    pub(crate) protocol: Protocol,
+    pub(crate) records: Bytes,
+}
+
 /// What waits for one leader.
 #[derive(Debug, Default)]
 pub(crate) struct Lane {
-    waiting: VecDeque<ProduceOrder>,
+    waiting: VecDeque<Outgoing>,
     /// Requests that were given to the connection and not answered.
     in_flight: usize,
     /// True while a request is being given to the connection: the next one must not overtake it.
@@ -22,26 +35,28 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    pub(crate) fn push(&mut self, order: ProduceOrder) {
+    pub(crate) fn push(&mut self, order: Outgoing) {
         self.waiting.push_back(order);
     }
 
+    /// True when a request may start now.
+    pub(crate) fn may_start(&self, in_flight_max: usize) -> bool {
+        !self.sending && !self.waiting.is_empty() && self.in_flight < in_flight_max
+    }
+
     /// Takes out what is no longer wanted.
-    pub(crate) fn remove(&mut self, unwanted: impl Fn(&ProduceOrder) -> bool) -> Vec<RequestId> {
-        let mut removed = Vec::new();
-        self.waiting.retain(|order| {
-            let goes = unwanted(order);
-            if goes {
-                removed.push(order.request);
-            }
-            !goes
-        });
+    pub(crate) fn remove(&mut self, unwanted: impl Fn(&Outgoing) -> bool) -> Vec<Outgoing> {
+        if !self.waiting.iter().any(&unwanted) {
+            return Vec::new();
+        }
+        let (removed, kept): (Vec<_>, Vec<_>) = self.waiting.drain(..).partition(unwanted);
+        self.waiting = kept.into();
         removed
     }
 
     /// The batches of the next request, if one may start now. They count as being sent from then on.
-    pub(crate) fn start(&mut self, in_flight_max: usize) -> Option<Vec<ProduceOrder>> {
-        if self.sending || self.waiting.is_empty() || self.in_flight >= in_flight_max {
+    pub(crate) fn start(&mut self, in_flight_max: usize) -> Option<Vec<Outgoing>> {
+        if !self.may_start(in_flight_max) {
             return None;
         }
         self.sending = true;
@@ -64,9 +79,9 @@ impl Lane {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    fn take_request(&mut self) -> Vec<ProduceOrder> {
+    fn take_request(&mut self) -> Vec<Outgoing> {
         let protocol = self.waiting.front().map(|order| order.protocol);
-        let mut taken: Vec<ProduceOrder> = Vec::new();
+        let mut taken: Vec<Outgoing> = Vec::new();
         let mut kept = VecDeque::new();
         let mut seen = HashSet::new();
         let mut bytes = 0;
@@ -91,11 +106,9 @@ impl Lane {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytes::Bytes;
-    use oncewire_txn::{BatchId, Protocol};
 
-    fn order(request: u64, partition: u32, bytes: usize) -> ProduceOrder {
-        ProduceOrder {
+    fn order(request: u64, partition: u32, bytes: usize) -> Outgoing {
+        Outgoing {
             request: RequestId(request),
             batch: BatchId(request),
             topic: "t".into(),
@@ -105,7 +118,7 @@ mod tests {
         }
     }
 
-    fn ids(orders: &[ProduceOrder]) -> Vec<u64> {
+    fn ids(orders: &[Outgoing]) -> Vec<u64> {
         orders.iter().map(|order| order.request.0).collect()
     }
 

@@ -13,12 +13,15 @@
 //! Invariant: a batch's bytes are stamped with producer id, epoch and sequence once, and every retry sends the same bytes.
 //! Sources: KIP-98, KIP-360, KIP-588, KIP-890, KIP-951.
 
+mod coordinator;
 mod counters;
 mod driver;
 mod error;
 mod lane;
+mod outbound;
 mod partitioner;
 mod partitions;
+mod plain;
 mod requests;
 mod settle;
 mod shared;
@@ -29,6 +32,7 @@ mod transactional;
 pub use counters::ProducerMetrics;
 pub use error::{Failure, ProducerError};
 pub use partitioner::{Partitioner, murmur2, partition_for_key};
+pub use plain::{Delivery, PlainConfig, PlainProducer};
 pub use stage::{Stage, StageError, StagedBatch};
 pub use transaction::{ProducerRecord, Transaction};
 pub use transactional::{Committed, ProducerState, TransactionalProducer};

@@ -4,7 +4,7 @@
 //! the generations apart by the version alone, KIP-890); AddPartitionsToTxn 3 at most, since 4 and later are the brokers' own;
 //! InitProducerId 5 at most. Left out: Produce 13 (topic ids), InitProducerId 6 (two-phase commit, KIP-939).
 
-use super::shared::ProduceOrder;
+use super::lane::Outgoing;
 use crate::cluster::{LeaderHint, NodeId, Versions};
 use crate::config::BrokerAddress;
 use kafka_protocol::messages::add_partitions_to_txn_request::AddPartitionsToTxnTopic;
@@ -118,7 +118,7 @@ pub(crate) fn describe(transactional_id: &str) -> DescribeTransactionsRequest {
     DescribeTransactionsRequest::default().with_transactional_ids(vec![transactional(transactional_id)])
 }
 
-pub(crate) fn produce(transactional_id: &str, timeout: Duration, orders: &[ProduceOrder]) -> ProduceRequest {
+pub(crate) fn produce(transactional_id: Option<&str>, timeout: Duration, orders: &[Outgoing]) -> ProduceRequest {
     let mut topics: Vec<TopicProduceData> = Vec::new();
     for order in orders {
         let data = PartitionProduceData::default()
@@ -131,7 +131,7 @@ pub(crate) fn produce(transactional_id: &str, timeout: Duration, orders: &[Produ
         }
     }
     ProduceRequest::default()
-        .with_transactional_id(Some(transactional(transactional_id)))
+        .with_transactional_id(transactional_id.map(transactional))
         .with_acks(ACKS_ALL)
         .with_timeout_ms(millis(timeout))
         .with_topic_data(topics)
@@ -140,7 +140,7 @@ pub(crate) fn produce(transactional_id: &str, timeout: Duration, orders: &[Produ
 /// The part of the answer that is about one batch.
 pub(crate) fn partition_answer<'a>(
     response: &'a ProduceResponse,
-    order: &ProduceOrder,
+    order: &Outgoing,
 ) -> Option<&'a PartitionProduceResponse> {
     let topic = response.responses.iter().find(|topic| topic.name.as_str() == &*order.topic)?;
     topic.partition_responses.iter().find(|partition| partition.index == wire_partition(order.partition))

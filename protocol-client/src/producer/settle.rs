@@ -10,10 +10,10 @@
 //! It is a courtesy, never a condition: after a bounded number of questions, or any error, the request goes out and the
 //! broker sorts it out as ever.
 
+use super::coordinator::{self, Coordinator};
 use super::counters::{Counters, add};
 use super::requests;
-use crate::cluster::{Call, Cluster, NodeId, Purpose, Target, Versions};
-use crate::error::Error;
+use crate::cluster::Versions;
 use kafka_protocol::messages::{DescribeTransactionsRequest, DescribeTransactionsResponse};
 use std::time::Duration;
 
@@ -44,33 +44,25 @@ enum Sight {
 }
 
 /// Asks until the markers have landed, within the limits.
-pub(crate) async fn markers_landed(
-    cluster: &Cluster,
-    coordinator: NodeId,
-    transactional_id: &str,
-    counters: &Counters,
-) -> Settled {
-    let asking = ask_until_landed(cluster, coordinator, transactional_id, counters);
-    tokio::time::timeout(PATIENCE, asking).await.unwrap_or(Settled::GaveUp)
+pub(crate) async fn markers_landed(coordinator: &Coordinator, counters: &Counters) -> Settled {
+    tokio::time::timeout(PATIENCE, ask_until_landed(coordinator, counters)).await.unwrap_or(Settled::GaveUp)
 }
 
-async fn ask_until_landed(
-    cluster: &Cluster,
-    coordinator: NodeId,
-    transactional_id: &str,
-    counters: &Counters,
-) -> Settled {
+async fn ask_until_landed(coordinator: &Coordinator, counters: &Counters) -> Settled {
     let mut polls = 0;
     loop {
         add(&counters.marker_polls, 1);
         polls += 1;
-        let sight = match ask(cluster, coordinator, transactional_id).await {
-            Ok(response) => sight(&response),
-            Err(error) => {
+        let call = coordinator::call_to(coordinator.node, Versions::ANY);
+        let request = requests::describe(&coordinator.transactional_id);
+        let answer = coordinator.cluster.call::<DescribeTransactionsRequest, _>(call, |_version| request).await;
+        let sight = answer.map_or_else(
+            |error| {
                 tracing::debug!(%error, "the coordinator can't be asked for the transaction's state");
                 Sight::Refused
-            }
-        };
+            },
+            |reply| sight(&reply.body),
+        );
         match sight {
             Sight::Landed => return Settled::Landed,
             Sight::Refused => return Settled::Refused,
@@ -78,22 +70,6 @@ async fn ask_until_landed(
             Sight::NotYet => tokio::time::sleep(PAUSE).await,
         }
     }
-}
-
-async fn ask(
-    cluster: &Cluster,
-    coordinator: NodeId,
-    transactional_id: &str,
-) -> Result<DescribeTransactionsResponse, Error> {
-    let call = Call {
-        target: Target::Node(coordinator),
-        purpose: Purpose::Coordinator,
-        versions: Versions::ANY,
-        timeout: None,
-    };
-    let reply =
-        cluster.call::<DescribeTransactionsRequest, _>(call, |_version| requests::describe(transactional_id)).await?;
-    Ok(reply.body)
 }
 
 fn sight(response: &DescribeTransactionsResponse) -> Sight {

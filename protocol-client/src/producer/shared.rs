@@ -8,7 +8,7 @@ mod exchange;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use exchange::{CoordinatorRequest, Order, ProduceOrder};
+pub(crate) use exchange::{CoordinatorRequest, Order};
 
 use super::counters::{Counters, ProducerMetrics, add, subtract};
 use super::error::{Failure, ProducerError};

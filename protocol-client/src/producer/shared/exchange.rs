@@ -2,13 +2,12 @@
 
 use super::super::counters::{add, subtract};
 use super::super::error::{Failure, ProducerError};
+use super::super::lane::Outgoing;
 use super::super::transactional::Committed;
 use super::{Core, Shared};
 use crate::batch::ProducerStamp;
-use bytes::Bytes;
 use oncewire_txn::{
-    BatchId, EndGoal, Event, Outcome, Output, PartitionIndex, ProducerIdentity, Protocol, Reply, Request, RequestId,
-    StateName,
+    EndGoal, Event, Outcome, Output, PartitionIndex, ProducerIdentity, Protocol, Reply, Request, RequestId, StateName,
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +17,7 @@ pub(crate) enum Order {
     /// A request to the coordinator, or about it.
     Coordinator(RequestId, CoordinatorRequest),
     /// One batch to its leader.
-    Produce(ProduceOrder),
+    Produce(Outgoing),
     /// New metadata of a topic.
     Refresh(RequestId, Arc<str>),
     /// Nothing can be sent for this request: it is lost.
@@ -32,17 +31,6 @@ pub(crate) enum CoordinatorRequest {
     Init { current: Option<ProducerIdentity> },
     AddPartitions { identity: ProducerIdentity, partitions: Vec<(PartitionIndex, Arc<str>, u32)> },
     End { identity: ProducerIdentity, goal: EndGoal, protocol: Protocol },
-}
-
-/// A stamped batch and where it goes.
-#[derive(Debug, Clone)]
-pub(crate) struct ProduceOrder {
-    pub(crate) request: RequestId,
-    pub(crate) batch: BatchId,
-    pub(crate) topic: Arc<str>,
-    pub(crate) partition: u32,
-    pub(crate) protocol: Protocol,
-    pub(crate) records: Bytes,
 }
 
 /// What one drain of the machine asks the driver for.
@@ -112,7 +100,7 @@ impl Shared {
                     base_sequence,
                     transactional: true,
                 });
-                Order::Produce(ProduceOrder { request, batch, topic, partition: number, protocol, records })
+                Order::Produce(Outgoing { request, batch, topic, partition: number, protocol, records })
             }
         };
         Some(order)

@@ -1,5 +1,6 @@
 //! Callers, machine and a hand-played driver, without sockets.
 
+use super::super::lane::Outgoing;
 use super::super::stage::Stage;
 use super::exchange::Drained;
 use super::*;
@@ -34,7 +35,7 @@ fn coordinator(orders: &[Order]) -> (RequestId, CoordinatorRequest) {
     }
 }
 
-fn produced(orders: Vec<Order>) -> ProduceOrder {
+fn produced(orders: Vec<Order>) -> Outgoing {
     match <[Order; 1]>::try_from(orders) {
         Ok([Order::Produce(order)]) => order,
         _ => panic!("one batch was expected"),
