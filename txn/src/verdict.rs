@@ -97,7 +97,7 @@ pub const TABLE: &[Row] = &[
     row(AddPartitions, &[49], Verdict::Gone, "KIP-360: the id has expired"),
     row(AddPartitions, &[53, 48], Verdict::Fatal, "Java client"),
     row(AddPartitions, &[29, 59, 120], Verdict::Abort, "Java client; KIP-890 for 120"),
-    row(AddPartitions, &[], Verdict::Abort, "Java client: any other code aborts"),
+    row(AddPartitions, &[], Verdict::Indefinite, "Java client aborts on any other code; it may have been added"),
     //
     row(Produce, &[46], Verdict::DoneBefore, "KIP-98: the broker has these sequences"),
     row(Produce, &[5, 6, 3, 9, 74, 75, 100, 103], Verdict::RetryElsewhere, "protocol guide: metadata is old"),

@@ -29,7 +29,7 @@ fn run(protocol: Protocol, first_epoch: i16, operations: &[Operation]) -> World 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
     #[test]
     fn committed_is_exactly_once_in_order_and_aborted_is_nothing(

@@ -257,7 +257,7 @@ impl Machine {
                 continue;
             }
             open.transaction.partitions.not_added(*partition);
-            if matches!(found, Verdict::RetryUnsure | Verdict::RetryElsewhere | Verdict::Abort) {
+            if matches!(found, Verdict::RetryUnsure | Verdict::RetryElsewhere | Verdict::Indefinite) {
                 open.transaction.learn(Known::Maybe);
             }
             let severity = Severity::of(found);

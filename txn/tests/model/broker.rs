@@ -8,7 +8,7 @@ use oncewire_txn::{BatchId, EndGoal, ErrorCode, PartitionIndex, ProducerIdentity
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Epochs from here on lead to a new producer id instead of the next epoch.
-pub const EPOCH_EXHAUSTED: i16 = 32_766;
+pub(crate) const EPOCH_EXHAUSTED: i16 = 32_766;
 const REMEMBERED: usize = 5;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ enum Phase {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub(crate) enum Fate {
     Open,
     Committed,
     Aborted,
@@ -28,10 +28,10 @@ pub enum Fate {
 
 /// One batch in a log.
 #[derive(Debug, Clone)]
-pub struct Entry {
-    pub batch: BatchId,
-    pub producer_id: i64,
-    pub fate: Fate,
+pub(crate) struct Entry {
+    pub(crate) batch: BatchId,
+    pub(crate) producer_id: i64,
+    pub(crate) fate: Fate,
 }
 
 #[derive(Debug, Default)]
@@ -50,7 +50,7 @@ struct Log {
 }
 
 #[derive(Debug)]
-pub struct Broker {
+pub(crate) struct Broker {
     offered: Protocol,
     timeout: u64,
     id: i64,
@@ -68,7 +68,7 @@ pub struct Broker {
 }
 
 impl Broker {
-    pub fn new(offered: Protocol, timeout: u64, first_epoch: i16) -> Broker {
+    pub(crate) fn new(offered: Protocol, timeout: u64, first_epoch: i16) -> Broker {
         Broker {
             offered,
             timeout,
@@ -88,28 +88,28 @@ impl Broker {
     }
 
     /// The finalized feature was raised: new transactions may use the implicit protocol.
-    pub fn upgrade(&mut self) {
+    pub(crate) fn upgrade(&mut self) {
         self.offered = Protocol::Implicit;
     }
 
-    pub fn entries(&self, partition: PartitionIndex) -> &[Entry] {
+    pub(crate) fn entries(&self, partition: PartitionIndex) -> &[Entry] {
         self.logs.get(&partition).map_or(&[], |log| &log.entries)
     }
 
-    pub fn partitions(&self) -> Vec<PartitionIndex> {
+    pub(crate) fn partitions(&self) -> Vec<PartitionIndex> {
         self.logs.keys().copied().collect()
     }
 
-    pub fn is_quiet(&self) -> bool {
+    pub(crate) fn is_quiet(&self) -> bool {
         !matches!(self.phase, Phase::Ongoing | Phase::Prepare(_))
     }
 
-    pub fn is_ongoing(&self) -> bool {
+    pub(crate) fn is_ongoing(&self) -> bool {
         self.phase == Phase::Ongoing
     }
 
     /// The coordinator's scan for old transactions.
-    pub fn expire(&mut self, now: u64) {
+    pub(crate) fn expire(&mut self, now: u64) {
         if self.phase == Phase::Ongoing && now.saturating_sub(self.started) >= self.timeout {
             self.fence();
         }
@@ -130,7 +130,7 @@ impl Broker {
     }
 
     /// The markers land.
-    pub fn write_markers(&mut self) {
+    pub(crate) fn write_markers(&mut self) {
         let Phase::Prepare(goal) = self.phase else { return };
         let fate = match goal {
             EndGoal::Commit => Fate::Committed,
@@ -153,7 +153,7 @@ impl Broker {
     }
 
     /// Answer a request of the producer.
-    pub fn handle(&mut self, now: u64, request: &Request) -> Reply {
+    pub(crate) fn handle(&mut self, now: u64, request: &Request) -> Reply {
         self.expire(now);
         match request {
             Request::FindCoordinator => Reply::Coordinator(ErrorCode::NONE),
@@ -201,7 +201,7 @@ impl Broker {
         self.last_epoch = -1;
     }
 
-    pub fn init(&mut self, current: Option<ProducerIdentity>) -> Result<ProducerIdentity, i16> {
+    pub(crate) fn init(&mut self, current: Option<ProducerIdentity>) -> Result<ProducerIdentity, i16> {
         if !self.exists {
             self.exists = true;
             return Ok(ProducerIdentity { id: self.id, epoch: self.epoch });
@@ -386,6 +386,6 @@ impl Broker {
 }
 
 /// How many records a batch has: a fact of its id, so that a batch that is sent again cannot differ.
-pub fn records_of(batch: BatchId) -> u32 {
+pub(crate) fn records_of(batch: BatchId) -> u32 {
     u32::try_from(batch.0 % 7).expect("small") + 1
 }

@@ -10,16 +10,16 @@ const WINDOW_MAX: usize = 5;
 
 /// One transaction of the caller's.
 #[derive(Debug, Default)]
-pub struct Deed {
-    pub batches: Vec<(PartitionIndex, BatchId)>,
-    pub outcome: Option<Outcome>,
+pub(crate) struct Deed {
+    pub(crate) batches: Vec<(PartitionIndex, BatchId)>,
+    pub(crate) outcome: Option<Outcome>,
     /// A commit of it left, and its answer was not a plain refusal.
     commit_may_have_arrived: bool,
 }
 
 /// The books.
 #[derive(Debug, Default)]
-pub struct Ledger {
+pub(crate) struct Ledger {
     deeds: Vec<Deed>,
     open: Option<usize>,
     /// (identity, partition) → next sequence, and which batch has which base.
@@ -34,23 +34,23 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    pub fn began(&mut self) {
+    pub(crate) fn began(&mut self) {
         self.open = Some(self.deeds.len());
         self.deeds.push(Deed::default());
         self.added.clear();
     }
 
-    pub fn appended(&mut self, partition: PartitionIndex, batch: BatchId) {
+    pub(crate) fn appended(&mut self, partition: PartitionIndex, batch: BatchId) {
         let open = self.open.expect("an append was accepted without a transaction");
         self.deeds[open].batches.push((partition, batch));
         self.live.insert(batch, partition);
     }
 
-    pub fn live(&self) -> usize {
+    pub(crate) fn live(&self) -> usize {
         self.live.len()
     }
 
-    pub fn sent(&mut self, id: RequestId, request: &Request) {
+    pub(crate) fn sent(&mut self, id: RequestId, request: &Request) {
         assert!(!self.stopped, "a request after the end: {request:?}");
         let coordinator =
             |request: &Request| !matches!(request, Request::Produce { .. } | Request::RefreshMetadata { .. });
@@ -112,7 +112,7 @@ impl Ledger {
         assert!(flying.count() < WINDOW_MAX, "more than five in flight");
     }
 
-    pub fn replied(&mut self, id: RequestId, reply: &Reply) {
+    pub(crate) fn replied(&mut self, id: RequestId, reply: &Reply) {
         let Some(request) = self.in_flight.remove(&id) else { return };
         match (&request, reply) {
             (Request::AddPartitions { .. }, Reply::PartitionsAdded(codes)) => {
@@ -130,7 +130,7 @@ impl Ledger {
         }
     }
 
-    pub fn told(&mut self, broker: &Broker, event: &Event) {
+    pub(crate) fn told(&mut self, broker: &Broker, event: &Event) {
         match event {
             Event::Acked { batch, .. } => {
                 let partition = self.live.remove(batch).unwrap_or_else(|| panic!("{batch:?} acknowledged twice"));
@@ -158,7 +158,7 @@ impl Ledger {
     }
 
     /// Compare the books with the logs. `broker` has written all markers.
-    pub fn audit(&self, broker: &Broker) {
+    pub(crate) fn audit(&self, broker: &Broker) {
         let mut fates: BTreeMap<BatchId, Vec<Fate>> = BTreeMap::new();
         for partition in broker.partitions() {
             let mut last = None;
@@ -197,7 +197,7 @@ impl Ledger {
         }
     }
 
-    pub fn committed(&self) -> usize {
+    pub(crate) fn committed(&self) -> usize {
         self.deeds.iter().filter(|deed| deed.outcome == Some(Outcome::Committed)).count()
     }
 }

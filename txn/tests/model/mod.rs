@@ -5,8 +5,8 @@
 
 #![allow(dead_code, reason = "each test binary and the fuzz target use their own part of the model")]
 
-pub mod broker;
-pub mod ledger;
+pub(crate) mod broker;
+pub(crate) mod ledger;
 
 use broker::{Broker, records_of};
 use ledger::Ledger;
@@ -15,7 +15,7 @@ use oncewire_txn::{
     Settings, Span, StateName, Time,
 };
 
-pub const PARTITIONS: u32 = 3;
+pub(crate) const PARTITIONS: u32 = 3;
 const MILLIS: u64 = 1_000;
 const TRANSACTION_TIMEOUT: Span = Span::from_millis(20_000);
 /// More than any run needs to become quiet; a machine that spins is caught by it.
@@ -23,7 +23,7 @@ const ROUNDS_MAX: usize = 20_000;
 
 /// One step of a run. Numbers are taken modulo what they choose from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
+pub(crate) enum Operation {
     Init,
     Begin,
     Append {
@@ -82,27 +82,27 @@ pub enum Operation {
 }
 
 /// Codes that a broker may send without having acted.
-pub const CODES: [i16; 24] =
+pub(crate) const CODES: [i16; 24] =
     [3, 6, 7, 14, 15, 16, 19, 20, 51, 51, 5, 13, 2, 10, 29, 45, 48, 49, 53, 55, 59, 120, -1, 999];
 
 /// Everything of one run.
 #[derive(Debug)]
-pub struct World {
-    pub machine: Machine,
-    pub broker: Broker,
-    pub ledger: Ledger,
-    pub now: Time,
-    pub in_flight: Vec<(RequestId, Request)>,
+pub(crate) struct World {
+    pub(crate) machine: Machine,
+    pub(crate) broker: Broker,
+    pub(crate) ledger: Ledger,
+    pub(crate) now: Time,
+    pub(crate) in_flight: Vec<(RequestId, Request)>,
     delayed: Vec<Request>,
     wake: Option<Time>,
     next_batch: u64,
     taking_over: bool,
-    pub events: Vec<Event>,
-    pub sent: Vec<Request>,
+    pub(crate) events: Vec<Event>,
+    pub(crate) sent: Vec<Request>,
 }
 
 impl World {
-    pub fn new(protocol: Protocol, first_epoch: i16) -> World {
+    pub(crate) fn new(protocol: Protocol, first_epoch: i16) -> World {
         let settings = Settings {
             delivery_timeout: Span::from_millis(15_000),
             max_block: Span::from_millis(8_000),
@@ -114,7 +114,7 @@ impl World {
         World::with(settings, protocol, first_epoch)
     }
 
-    pub fn with(settings: Settings, protocol: Protocol, first_epoch: i16) -> World {
+    pub(crate) fn with(settings: Settings, protocol: Protocol, first_epoch: i16) -> World {
         let timeout = settings.transaction_timeout.0;
         World {
             machine: Machine::new(settings, 1),
@@ -131,7 +131,7 @@ impl World {
         }
     }
 
-    pub fn apply(&mut self, operation: Operation) {
+    pub(crate) fn apply(&mut self, operation: Operation) {
         match operation {
             Operation::Init => self.command(Command::Init),
             Operation::Begin => self.command(Command::Begin),
@@ -201,7 +201,7 @@ impl World {
         }
     }
 
-    pub fn command(&mut self, command: Command) {
+    pub(crate) fn command(&mut self, command: Command) {
         let begins = command == Command::Begin;
         if self.machine.handle_command(self.now, command).is_ok() && begins {
             self.ledger.began();
@@ -220,7 +220,7 @@ impl World {
         self.drain();
     }
 
-    pub fn deliver(&mut self, which: usize) {
+    pub(crate) fn deliver(&mut self, which: usize) {
         self.with_request(which, |world, id, request| {
             let reply = world.act(&request);
             world.reply(id, reply);
@@ -232,7 +232,7 @@ impl World {
     }
 
     /// A reply that says `code`, of the right kind.
-    pub fn refusal(&self, request: &Request, code: i16) -> Reply {
+    pub(crate) fn refusal(&self, request: &Request, code: i16) -> Reply {
         let none = oncewire_txn::ProducerIdentity { id: -1, epoch: -1 };
         let code = ErrorCode(code);
         let protocol = self.machine.protocol().unwrap_or(Protocol::Explicit);
@@ -250,7 +250,7 @@ impl World {
         }
     }
 
-    pub fn reply(&mut self, id: RequestId, reply: Reply) {
+    pub(crate) fn reply(&mut self, id: RequestId, reply: Reply) {
         self.ledger.replied(id, &reply);
         self.machine.handle_reply(self.now, id, reply);
         self.drain();
@@ -285,8 +285,89 @@ impl World {
         panic!("the machine never waits");
     }
 
+    /// Answer the oldest request with this code, the broker doing nothing.
+    pub(crate) fn refuse(&mut self, code: i16) {
+        self.with_request(0, |world, id, request| {
+            let reply = world.refusal(&request, code);
+            world.reply(id, reply);
+        });
+    }
+
+    /// Lose the oldest request on its way.
+    pub(crate) fn lose(&mut self) {
+        self.apply(Operation::LoseRequest { which: 0 });
+    }
+
+    /// Bring every request home and let every marker land, waking the machine for its short waits only.
+    pub(crate) fn calm(&mut self) {
+        for _ in 0..ROUNDS_MAX {
+            let soon = self.wake.filter(|wake| wake.since(self.now) <= Span::from_millis(1_000));
+            if !self.in_flight.is_empty() {
+                self.deliver(0);
+            } else if !self.broker.is_quiet() && !self.broker.is_ongoing() {
+                self.apply(Operation::WriteMarkers);
+            } else if let Some(wake) = soon {
+                self.pass(wake);
+            } else {
+                return;
+            }
+        }
+        panic!("the run does not become calm: {:?}", self.machine);
+    }
+
+    /// The requests so far, by name, and forget them. A bump that was answered with CONCURRENT_TRANSACTIONS counts once.
+    pub(crate) fn requests(&mut self) -> Vec<&'static str> {
+        let names = self.sent.iter().map(|request| match request {
+            Request::FindCoordinator => "find",
+            Request::InitProducerId { current: None } => "init",
+            Request::InitProducerId { current: Some(_) } => "bump",
+            Request::AddPartitions { .. } => "add",
+            Request::Produce { .. } => "produce",
+            Request::EndTxn { goal: oncewire_txn::EndGoal::Commit, .. } => "commit",
+            Request::EndTxn { goal: oncewire_txn::EndGoal::Abort, .. } => "abort",
+            Request::RefreshMetadata { .. } => "metadata",
+        });
+        let mut names: Vec<_> = names.collect();
+        names.dedup_by(|next, last| next == last && *last == "bump");
+        self.sent.clear();
+        names
+    }
+
+    /// How the transactions ended so far.
+    pub(crate) fn outcomes(&self) -> Vec<oncewire_txn::Outcome> {
+        let ends = self.events.iter().filter_map(|event| match event {
+            Event::Ended(outcome) => Some(outcome.clone()),
+            _ => None,
+        });
+        ends.collect()
+    }
+
+    /// Ready, with nothing left to do.
+    pub(crate) fn ready(protocol: Protocol) -> World {
+        let mut world = World::new(protocol, 0);
+        world.apply(Operation::Init);
+        world.calm();
+        world.requests();
+        world
+    }
+
+    /// With an open transaction and one batch for each of these partitions.
+    pub(crate) fn with_batches(protocol: Protocol, partitions: &[u32]) -> World {
+        let mut world = World::ready(protocol);
+        world.begin(partitions);
+        world
+    }
+
+    /// Begin, and append one batch for each of these partitions.
+    pub(crate) fn begin(&mut self, partitions: &[u32]) {
+        self.apply(Operation::Begin);
+        for partition in partitions {
+            self.apply(Operation::Append { partition: *partition });
+        }
+    }
+
     /// From here on everything works: bring all requests home, end what is open, and compare the books.
-    pub fn finish(mut self) -> World {
+    pub(crate) fn finish(mut self) -> World {
         for _ in 0..ROUNDS_MAX {
             if !self.in_flight.is_empty() {
                 self.deliver(0);
@@ -311,7 +392,7 @@ impl World {
 }
 
 /// Read operations from bytes, run them, and check everything. For the fuzzer and its corpus.
-pub fn fuzz_operations(data: &[u8]) {
+pub(crate) fn fuzz_operations(data: &[u8]) {
     const OPERATIONS_MAX: usize = 2_000;
     let Some((first, rest)) = data.split_first() else { return };
     let protocol = if first & 1 == 0 { Protocol::Explicit } else { Protocol::Implicit };
@@ -324,7 +405,7 @@ pub fn fuzz_operations(data: &[u8]) {
 }
 
 /// One operation from two bytes: what, and with which number.
-pub fn operation(what: u8, number: u8) -> Operation {
+pub(crate) fn operation(what: u8, number: u8) -> Operation {
     let which = usize::from(number & 0x0f);
     let code = CODES[usize::from(number) % CODES.len()];
     match what % 32 {
