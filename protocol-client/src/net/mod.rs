@@ -4,6 +4,8 @@
 
 mod codec;
 mod connection;
+#[cfg(test)]
+mod connection_tests;
 mod dial;
 mod frames;
 mod handshake;
