@@ -368,8 +368,11 @@ impl Iterator for Records {
             Err(error) => return Some(Err(error)),
         };
         let own = |slice: &[u8]| self.body.slice_ref(slice);
-        let mut headers = Vec::with_capacity(record.headers.len());
-        headers.extend(record.headers.map(|(key, value)| (own(key), value.map(own))));
+        let mut headers = Vec::new();
+        if record.headers.len() > 0 {
+            headers.reserve_exact(record.headers.len());
+            headers.extend(record.headers.map(|(key, value)| (own(key), value.map(own))));
+        }
         Some(Ok(Record {
             offset: record.offset,
             timestamp_ms: record.timestamp_ms,
@@ -390,6 +393,7 @@ pub struct RecordRefs<'a> {
 impl<'a> Iterator for RecordRefs<'a> {
     type Item = Result<RecordRef<'a>, DecodeError>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         self.walk.next(self.body)
     }
@@ -434,6 +438,7 @@ impl Walk {
         })
     }
 
+    #[inline]
     fn next<'a>(&mut self, body: &'a [u8]) -> Option<Result<RecordRef<'a>, DecodeError>> {
         let result = if self.index < self.record_count {
             self.read(body)
@@ -452,6 +457,7 @@ impl Walk {
         }))
     }
 
+    #[inline]
     fn read<'a>(&mut self, body: &'a [u8]) -> Result<RecordRef<'a>, &'static str> {
         let mut outer = Cursor { bytes: body, at: self.at };
         let length = outer.varint().ok_or("bad length")?;

@@ -14,7 +14,7 @@ use std::fmt;
 use bytes::{Bytes, BytesMut};
 
 use super::layout::{self, BATCH_OVERHEAD_BYTES, put_field};
-use super::varint::{Scratch, encoded_len, length_or_null};
+use super::varint::{Writer, encoded_len, length_or_null};
 
 /// What a buffer starts with; it doubles up to the limit.
 const INITIAL_BYTES: usize = 16 * 1024;
@@ -132,21 +132,21 @@ impl BatchBuilder {
         let body_len = content_len + encoded_len(timestamp_delta) + encoded_len(offset_delta);
         self.check_room(record_len(body_len), content_len)?;
 
-        let buffer = &mut self.buffer;
-        buffer.reserve(record_len(body_len));
-        let mut scratch = Scratch::new();
-        scratch.varint(body_len as i64);
-        scratch.byte(0); // record attributes: none are defined
-        scratch.varint(timestamp_delta);
-        scratch.varint(offset_delta);
-        put_bytes(buffer, &mut scratch, key);
-        put_bytes(buffer, &mut scratch, value);
-        scratch.varint(headers.len() as i64);
+        let start = self.buffer.len();
+        self.buffer.resize(start + record_len(body_len), 0);
+        let mut writer = Writer { bytes: &mut self.buffer[start..], at: 0 };
+        writer.varint(body_len as i64);
+        writer.byte(0); // record attributes: none are defined
+        writer.varint(timestamp_delta);
+        writer.varint(offset_delta);
+        writer.nullable_bytes(key);
+        writer.nullable_bytes(value);
+        writer.varint(headers.len() as i64);
         for header in headers {
-            put_bytes(buffer, &mut scratch, Some(header.key.as_bytes()));
-            put_bytes(buffer, &mut scratch, header.value);
+            writer.nullable_bytes(Some(header.key.as_bytes()));
+            writer.nullable_bytes(header.value);
         }
-        scratch.flush(buffer);
+        debug_assert_eq!(writer.at, writer.bytes.len(), "the length computed is the length written");
 
         self.max_timestamp_ms = match self.record_count {
             0 => timestamp_ms,
@@ -223,26 +223,23 @@ impl BatchBuilder {
 }
 
 /// A record's bytes with the length in front of it.
+#[inline]
 fn record_len(body_len: usize) -> usize {
     encoded_len(body_len as i64) + body_len
 }
 
+#[inline]
 fn bytes_len(bytes: Option<&[u8]>) -> usize {
     encoded_len(length_or_null(bytes)) + bytes.map_or(0, <[u8]>::len)
 }
 
+#[inline]
 fn headers_len(headers: &[Header<'_>]) -> usize {
-    encoded_len(headers.len() as i64)
-        + headers.iter().map(|header| bytes_len(Some(header.key.as_bytes())) + bytes_len(header.value)).sum::<usize>()
-}
-
-/// Appends what the scratch holds, a length, and the bytes: for null only the scratch grows.
-fn put_bytes(buffer: &mut Vec<u8>, scratch: &mut Scratch, bytes: Option<&[u8]>) {
-    scratch.varint(length_or_null(bytes));
-    if let Some(bytes) = bytes {
-        scratch.flush(buffer);
-        buffer.extend_from_slice(bytes);
+    let mut len = encoded_len(headers.len() as i64);
+    for header in headers {
+        len += bytes_len(Some(header.key.as_bytes())) + bytes_len(header.value);
     }
+    len
 }
 
 /// Who sends the batch and with which sequence number: decided when it is sent, not when it is built.
