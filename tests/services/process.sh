@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Starting, watching and ending one background process whose directory holds everything about it. Sourced by `kafka` and `connect`.
 #
 # DIR/pid       "<pid> <start time>": the start time (field 22 of /proc/PID/stat) tells the process from a later one with the same number
