@@ -8,7 +8,7 @@
 #
 # Left out: anything but Linux.
 
-READY_SECONDS_MAX=${ONCEWIRE_READY_SECONDS_MAX:-90}
+READY_SECONDS_MAX=${ONCEWIRE_READY_SECONDS_MAX:-120}
 STOP_SECONDS_MAX=${ONCEWIRE_STOP_SECONDS_MAX:-30}
 PORT_MIN=20000 # below the range from which Linux takes outgoing ports, so that a port survives a kill and a restart
 PORT_COUNT=12000
