@@ -344,4 +344,19 @@ mod tests {
         let fits = "[".repeat(DEPTH_MAX) + &"]".repeat(DEPTH_MAX);
         assert!(parse(fits.as_bytes()).is_ok());
     }
+
+    #[test]
+    fn no_cut_and_no_changed_byte_makes_it_panic() {
+        let sample = "[\"c\",{\"k\\u00e9\":-1.5e3,\"é\":[true,null,\"\\uD83D\\uDE00\"]}]".as_bytes();
+        assert!(parse(sample).is_ok());
+        for place in 0..sample.len() {
+            assert!(parse(&sample[..place]).is_err(), "cut at {place}");
+            for byte in 0..=255 {
+                let mut changed = sample.to_vec();
+                changed[place] = byte;
+                // Right or wrong does not matter here, only that there is an answer.
+                let _ = parse(&changed);
+            }
+        }
+    }
 }

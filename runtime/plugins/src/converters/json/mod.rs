@@ -198,15 +198,25 @@ struct EnvelopeCache {
     size_max: usize,
     entries: HashMap<usize, (Schema, Arc<[u8]>)>,
     oldest_first: VecDeque<usize>,
+    /// The entry of the last look-up, which is the next one too in nearly all batches.
+    last: Option<(usize, Arc<[u8]>)>,
 }
 
 impl EnvelopeCache {
     fn new(size_max: usize) -> Self {
-        Self { size_max, entries: HashMap::new(), oldest_first: VecDeque::new() }
+        Self { size_max, entries: HashMap::new(), oldest_first: VecDeque::new(), last: None }
     }
 
-    fn get(&self, schema: &Schema) -> Option<Arc<[u8]>> {
-        self.entries.get(&schema.address()).map(|(_, head)| Arc::clone(head))
+    fn get(&mut self, schema: &Schema) -> Option<Arc<[u8]>> {
+        let address = schema.address();
+        if let Some((last, head)) = &self.last
+            && *last == address
+        {
+            return Some(Arc::clone(head));
+        }
+        let head = self.entries.get(&address).map(|(_, head)| Arc::clone(head))?;
+        self.last = Some((address, Arc::clone(&head)));
+        Some(head)
     }
 
     fn insert(&mut self, schema: Schema, head: Arc<[u8]>) {
@@ -217,6 +227,7 @@ impl EnvelopeCache {
             && let Some(oldest) = self.oldest_first.pop_front()
         {
             self.entries.remove(&oldest);
+            self.last = None; // the address of what is gone may be used again
         }
         self.oldest_first.push_back(schema.address());
         self.entries.insert(schema.address(), (schema, head));
@@ -236,6 +247,19 @@ mod tests {
             converter.envelope(&schema).unwrap();
         }
         assert_eq!(converter.cache.lock().unwrap().entries.len(), 2);
+    }
+
+    #[test]
+    fn each_record_carries_its_own_schema_when_schemas_alternate_and_are_evicted() {
+        let mut converter = JsonConverter::default();
+        converter.configure(&Properties::from([(SCHEMAS_CACHE_SIZE.into(), "1".into())]), ConverterUse::Value).unwrap();
+        for round in 0..20 {
+            let schema = Schema::structure().name(format!("s{round}")).build().unwrap();
+            for _ in 0..2 {
+                let head = converter.envelope(&schema).unwrap();
+                assert!(String::from_utf8_lossy(&head).contains(&format!("\"name\":\"s{round}\"")));
+            }
+        }
     }
 
     #[test]
