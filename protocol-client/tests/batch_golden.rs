@@ -1,5 +1,7 @@
 //! Our batches against those of Java and of kafka-protocol: the same records give the same bytes.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use bytes::Bytes;
 use kafka_protocol::protocol::StrBytes;
 use kafka_protocol::records as independent;
@@ -83,6 +85,26 @@ fn javas_transactional_batch_reads_back() {
     assert_eq!(batch.max_timestamp_ms, 1_700_003_600_000);
     let records: Vec<_> = batch.records().unwrap().map(Result::unwrap).collect();
     assert_eq!(records, small_records(0, CREATE_TIMES));
+}
+
+#[test]
+fn javas_compressed_batches_read_back() {
+    for codec in ["gzip", "snappy", "lz4", "zstd"] {
+        let batch = one(&java(codec));
+        assert_eq!(batch.compression().to_string(), codec);
+        let records: Vec<_> = batch.records().unwrap().map(Result::unwrap).collect();
+        assert_eq!(records, small_records(0, CREATE_TIMES), "{codec}");
+
+        let batch = one(&java(&format!("{codec}big")));
+        let mut count = 0;
+        for record in batch.records().unwrap() {
+            let record = record.unwrap();
+            assert_eq!(record.key.unwrap(), format!("k{count}"));
+            assert_eq!(record.value.unwrap(), "abcdefgh".repeat(625), "{codec}");
+            count += 1;
+        }
+        assert_eq!(count, 40, "{codec}");
+    }
 }
 
 #[test]

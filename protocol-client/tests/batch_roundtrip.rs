@@ -1,5 +1,7 @@
 //! What is appended is read back, whatever it is; and the builder keeps its limits.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use bytes::Bytes;
 use oncewire_client::batch::*;
 use proptest::prelude::*;
@@ -57,7 +59,7 @@ proptest! {
         let records: Vec<_> = batch.records().unwrap().map(Result::unwrap).collect();
         let wanted: Vec<_> = inputs.iter().enumerate().map(|(at, input)| expected(at as i64, input)).collect();
         prop_assert_eq!(&records, &wanted);
-        for (record, borrowed) in records.iter().zip(batch.record_refs().unwrap()) {
+        for (record, borrowed) in records.iter().zip(batch.record_refs().unwrap().unwrap()) {
             let borrowed = borrowed.unwrap();
             prop_assert_eq!(record.key.as_deref(), borrowed.key);
             prop_assert_eq!(record.value.as_deref(), borrowed.value);

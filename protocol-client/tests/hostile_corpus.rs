@@ -2,6 +2,8 @@
 //!
 //! The seeds are written by `write_seeds`; everything else in `fuzz/corpus/` came from a run.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,8 @@
 //! Messages that lie about their counts: each is refused by the guard, before a decoder could ask
 //! for memory on their word. The first ones end a process that decodes them unguarded.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use bytes::{BufMut, BytesMut};
 use kafka_protocol::messages::ApiKey::{self, *};
 use oncewire_client::wire::guard::{MEMORY_ALLOWANCE_BYTES, MEMORY_PER_BYTE, check_request, check_response};

@@ -1,5 +1,7 @@
 //! Frames and headers, both directions.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use bytes::{Bytes, BytesMut};
 use kafka_protocol::messages::{
     ApiKey, ApiVersionsRequest, ApiVersionsResponse, EndTxnRequest, EndTxnResponse, FindCoordinatorRequest, ProducerId,

@@ -1,5 +1,7 @@
 //! Which versions are spoken with which brokers.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use bytes::{Bytes, BytesMut};
 use kafka_protocol::messages::ApiVersionsResponse;
 use kafka_protocol::messages::api_versions_response::{ApiVersion, FinalizedFeatureKey};

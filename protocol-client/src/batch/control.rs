@@ -35,7 +35,8 @@ impl ControlMarker {
     /// offset of a transaction that is still looked up), or its key is shorter than four bytes.
     pub fn from_batch(batch: &Batch) -> Result<Self, DecodeError> {
         let bad = |problem| DecodeError::BadRecord { base_offset: batch.base_offset, index: 0, problem };
-        let record = batch.record_refs()?.next().ok_or_else(|| bad("control batch without a record"))??;
+        let mut records = batch.record_refs()?.ok_or_else(|| bad("compressed control batch"))?;
+        let record = records.next().ok_or_else(|| bad("control batch without a record"))??;
         let key = record.key.ok_or_else(|| bad("control record without a key"))?;
         if key.len() < 4 {
             return Err(bad("control record with a short key"));

@@ -1,6 +1,6 @@
 //! Reads version 2 batches: a header at a time, then records as slices of the same bytes.
 //!
-//! Nothing is copied and nothing is allocated by a declared number. The one allocation per record is
+//! Nothing is copied (but what comes out of a compressed batch) and nothing is allocated by a declared number. The one allocation per record is
 //! the list of its headers, made after they were walked: 64 bytes for a header that takes at least 2
 //! on the wire, and one record at a time.
 //!
@@ -13,7 +13,7 @@ use std::fmt;
 
 use bytes::{Bytes, BytesMut};
 
-use super::compress::Compression;
+use super::compress::{Compression, DECOMPRESSED_BYTES_MAX, DecompressError, decompress};
 use super::layout::{self, BATCH_OVERHEAD_BYTES, HEADER_BYTES_MIN, RECORD_BYTES_MIN, field};
 use super::sequence::sequence_after;
 use super::varint::Cursor;
@@ -55,12 +55,14 @@ pub enum DecodeError {
         /// What is wrong with it.
         problem: &'static str,
     },
-    /// A batch whose codec this client doesn't read.
-    UnsupportedCompression {
+    /// A compressed batch whose records don't come out.
+    Compressed {
         /// The batch's base offset.
         base_offset: i64,
         /// The codec.
         compression: Compression,
+        /// Why.
+        problem: DecompressError,
     },
 }
 
@@ -80,8 +82,8 @@ impl fmt::Display for DecodeError {
             Self::BadRecord { base_offset, index, problem } => {
                 write!(f, "record {index} of the batch at offset {base_offset}: {problem}")
             }
-            Self::UnsupportedCompression { base_offset, compression } => {
-                write!(f, "batch at offset {base_offset} is compressed with {compression}, which is not read yet")
+            Self::Compressed { base_offset, compression, problem } => {
+                write!(f, "batch at offset {base_offset}, compressed with {compression}: {problem}")
             }
         }
     }
@@ -287,38 +289,37 @@ impl Batch {
         Err(DecodeError::BadChecksum { base_offset: self.base_offset, declared, computed })
     }
 
-    /// The records as slices of the batch's bytes. The checksum is checked apart, by
-    /// [`check_crc`](Self::check_crc).
+    /// The records as slices: of the batch's bytes, or of what came out of a compressed one, at most
+    /// [`DECOMPRESSED_BYTES_MAX`]. The checksum is checked apart, by [`check_crc`](Self::check_crc).
     ///
     /// # Errors
-    /// When more records are declared than the bytes can hold, or the codec isn't read.
+    /// When more records are declared than the bytes can hold, or nothing comes out of the codec.
     pub fn records(&self) -> Result<Records, DecodeError> {
-        let body = self.body()?;
+        let body = self.bytes.slice(BATCH_OVERHEAD_BYTES..);
+        let body = match self.compression() {
+            Compression::None => body,
+            compression => {
+                Bytes::from(decompress(compression, &body, DECOMPRESSED_BYTES_MAX).map_err(|problem| {
+                    DecodeError::Compressed { base_offset: self.base_offset, compression, problem }
+                })?)
+            }
+        };
         let walk = Walk::new(self, body.len())?;
         Ok(Records { body, walk })
     }
 
-    /// The records borrowed from this batch: no reference count is touched for each.
+    /// The records borrowed from this batch, so that no reference count is touched for each; `None` for a
+    /// compressed batch, whose records stand nowhere yet: read those with [`records`](Self::records).
     ///
     /// # Errors
-    /// As [`records`](Self::records); a compressed batch is read with `records` only.
-    pub fn record_refs(&self) -> Result<RecordRefs<'_>, DecodeError> {
+    /// When more records are declared than the bytes can hold.
+    pub fn record_refs(&self) -> Result<Option<RecordRefs<'_>>, DecodeError> {
         if self.compression() != Compression::None {
-            return Err(DecodeError::UnsupportedCompression {
-                base_offset: self.base_offset,
-                compression: self.compression(),
-            });
+            return Ok(None);
         }
         let body = &self.bytes[BATCH_OVERHEAD_BYTES..];
         let walk = Walk::new(self, body.len())?;
-        Ok(RecordRefs { body, walk })
-    }
-
-    fn body(&self) -> Result<Bytes, DecodeError> {
-        match self.compression() {
-            Compression::None => Ok(self.bytes.slice(BATCH_OVERHEAD_BYTES..)),
-            compression => Err(DecodeError::UnsupportedCompression { base_offset: self.base_offset, compression }),
-        }
+        Ok(Some(RecordRefs { body, walk }))
     }
 }
 

@@ -24,7 +24,7 @@ mod layout;
 mod sequence;
 mod varint;
 
-pub use compress::{Compression, DECOMPRESSED_BYTES_MAX};
+pub use compress::{Compression, DECOMPRESSED_BYTES_MAX, DecompressError};
 pub use control::{ControlMarker, MarkerFields, encode_marker};
 pub use decode::{Batch, Batches, DecodeError, Record, RecordRef, Records, TimestampType, batches};
 pub use decode::{HeaderRefs, RecordRefs};
