@@ -105,11 +105,16 @@ impl Coordinator {
         if self.cluster.transaction_version().level < TRANSACTIONS_V2 {
             return Some(Protocol::Explicit);
         }
-        let call = call_to(self.node, Versions::ANY);
-        let end = self.cluster.version::<EndTxnRequest>(call).await.ok()?;
-        let produce = self.cluster.version::<ProduceRequest>(call).await.ok()?;
-        let implicit = end >= 5 && produce >= 12;
-        Some(if implicit { Protocol::Implicit } else { Protocol::Explicit })
+        // Only who asks for these versions by name gets them.
+        let implicit = Protocol::Implicit;
+        let end = self.cluster.version::<EndTxnRequest>(call_to(self.node, requests::end_versions(implicit))).await;
+        let produce =
+            self.cluster.version::<ProduceRequest>(call_to(self.node, requests::produce_versions(implicit))).await;
+        match end.and(produce) {
+            Ok(_) => Some(Protocol::Implicit),
+            Err(Error::Unsupported { .. }) => Some(Protocol::Explicit),
+            Err(_) => None,
+        }
     }
 
     async fn ask<Q: Request>(&self, versions: Versions, request: Q) -> Result<(Q::Response, i16), Unanswered> {

@@ -428,11 +428,10 @@ impl Driver {
         subtract(&self.counters.buffered, held.bytes.len() as u64);
         let Some(open) = self.sends.get_mut(&held.send) else { return };
         open.left -= 1;
-        if result.is_err() || open.left == 0 {
-            if let Some(open) = self.sends.remove(&held.send) {
-                // The caller may have dropped its Delivery.
-                let _ = open.outcome.send(result);
-            }
+        let told = result.is_err() || open.left == 0;
+        if told && let Some(open) = self.sends.remove(&held.send) {
+            // The caller may have dropped its Delivery.
+            let _ = open.outcome.send(result);
         }
     }
 
