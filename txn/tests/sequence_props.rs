@@ -15,6 +15,28 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
     prop::collection::vec((any::<u8>(), any::<u8>()).prop_map(|(what, number)| operation(what, number)), 0..250)
 }
 
+/// Operations that mostly go well, so that runs get through many transactions and a late copy finds the next one open.
+fn lively() -> impl Strategy<Value = Vec<Operation>> {
+    let which = 0_usize..4;
+    let one = prop_oneof![
+        30 => Just(Operation::Deliver { which: 0 }),
+        8 => (0_u32..3).prop_map(|partition| Operation::Append { partition }),
+        8 => Just(Operation::Begin),
+        6 => Just(Operation::Commit),
+        2 => Just(Operation::Abort),
+        8 => Just(Operation::WriteMarkers),
+        6 => Just(Operation::Wake),
+        5 => which.clone().prop_map(|which| Operation::Delay { which }),
+        5 => which.clone().prop_map(|which| Operation::ArriveLate { which }),
+        1 => which.clone().prop_map(|which| Operation::LoseReply { which }),
+        1 => which.clone().prop_map(|which| Operation::Refuse { which, code: 6 }),
+        1 => which.prop_map(|which| Operation::Refuse { which, code: 45 }),
+        1 => Just(Operation::Init),
+        1 => Just(Operation::Fail),
+    ];
+    prop::collection::vec(one, 0..300)
+}
+
 fn protocols() -> impl Strategy<Value = Protocol> {
     prop_oneof![Just(Protocol::Explicit), Just(Protocol::Implicit)]
 }
@@ -29,7 +51,7 @@ fn run(protocol: Protocol, first_epoch: i16, operations: &[Operation]) -> World 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
+    // 256 cases each; PROPTEST_CASES asks for more.
 
     #[test]
     fn committed_is_exactly_once_in_order_and_aborted_is_nothing(
@@ -37,6 +59,21 @@ proptest! {
         operations in operations(),
     ) {
         run(protocol, 0, &operations);
+    }
+
+    #[test]
+    fn late_copies_of_old_requests_change_nothing_of_later_transactions(
+        protocol in protocols(),
+        operations in lively(),
+    ) {
+        run(protocol, 0, &operations);
+    }
+
+    #[test]
+    fn upgrade_between_any_two_steps_tears_nothing(operations in lively(), at in 0_usize..200) {
+        let mut operations = operations;
+        operations.insert(at.min(operations.len()), Operation::Upgrade);
+        run(Protocol::Explicit, 0, &operations);
     }
 
     #[test]

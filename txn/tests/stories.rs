@@ -374,6 +374,12 @@ fn commit_that_nobody_answers_is_unknown_and_never_an_open_transaction_again() {
         }
         world.apply(Operation::Init);
         world.calm();
+        let settled = world.sent.iter().rev().find_map(|request| match request {
+            Request::InitProducerId { current: Some(current) } => Some(current.epoch),
+            _ => None,
+        });
+        let epoch = if protocol == Protocol::Implicit { 1 } else { 0 };
+        assert_eq!(settled, Some(epoch), "the identity that the settled end left us with");
         assert_eq!(world.requests(), ["find", "commit", "bump"], "the same commit is settled before the identity");
         assert!(matches!(world.events.last(), Some(Event::Initialized(_))));
         world.finish();
@@ -495,4 +501,26 @@ fn close_of_a_fenced_producer_is_answered() {
     assert!(world.machine.handle_command(world.now, Command::Close).is_ok());
     assert_eq!(world.machine.state(), StateName::Closed);
     assert_eq!(world.machine.handle_command(world.now, Command::Close), Err(Refusal::Closed));
+}
+
+#[test]
+fn transaction_abortable_after_a_commit_that_may_have_arrived_does_not_abort() {
+    let mut world = committing(Protocol::Implicit);
+    world.lose();
+    world.deliver(0);
+    world.apply(Operation::Wake);
+    world.refuse(120);
+    assert!(world.in_flight.is_empty(), "and the same commit is not sent again without a wait");
+    world.calm();
+    assert_eq!(world.requests(), ["find", "commit", "commit"]);
+    assert_eq!(world.outcomes(), [Outcome::Committed]);
+    world.finish();
+}
+
+#[test]
+fn close_answers_an_init_that_is_under_way() {
+    let mut world = World::new(Protocol::Implicit, 0);
+    world.apply(Operation::Init);
+    world.apply(Operation::Close);
+    assert_eq!(world.events, [Event::InitFailed(Cause::Requested), Event::Closed]);
 }

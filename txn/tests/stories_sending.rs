@@ -270,6 +270,21 @@ fn partition_counts_as_added_by_its_own_code_alone() {
     assert_eq!(world.requests(), ["abort"], "what was added before the failure is still ended");
 }
 
+// librdkafka #4849 the other way round: what may have been added must be ended.
+#[test]
+fn partitions_whose_answer_was_lost_are_ended_and_the_epoch_is_bumped() {
+    for arrives in [false, true] {
+        let mut world = World::with_batches(Protocol::Explicit, &[0]);
+        world.apply(if arrives { Operation::LoseReply { which: 0 } } else { Operation::LoseRequest { which: 0 } });
+        world.apply(Operation::Abort);
+        world.calm();
+        assert_eq!(world.outcomes(), [Outcome::Aborted]);
+        assert_eq!(world.requests(), ["add", "find", "abort", "bump"]);
+        assert_eq!(world.machine.state(), StateName::Ready);
+        world.finish();
+    }
+}
+
 #[test]
 fn partition_that_the_answer_forgot_is_asked_for_again() {
     let mut world = World::with_batches(Protocol::Explicit, &[0]);

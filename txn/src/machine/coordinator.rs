@@ -12,6 +12,7 @@ use crate::reply::Reply;
 use crate::settings::Settings;
 use crate::state::{Ending, Goal, Initializing, Known, Standing, State};
 use crate::verdict::{Verdict, verdict};
+use std::collections::BTreeMap;
 
 /// The way to the coordinator.
 #[derive(Debug)]
@@ -244,12 +245,12 @@ impl Machine {
     }
 
     fn add_replied(&mut self, partitions: &[PartitionIndex], codes: &[(PartitionIndex, ErrorCode)]) {
+        let codes: BTreeMap<PartitionIndex, ErrorCode> = codes.iter().copied().collect();
         let mut worst: Option<(Severity, Cause, Verdict)> = None;
         let Some(open) = self.state.open_mut() else { return };
         for partition in partitions {
-            let answer = codes.iter().find(|(answered, _)| answered == partition);
             // A partition that the answer forgot is asked for again.
-            let code = answer.map_or(ErrorCode(7), |(_, code)| *code);
+            let code = codes.get(partition).copied().unwrap_or(ErrorCode(7));
             let found = verdict(RequestKind::AddPartitions, code);
             if found == Verdict::Done {
                 open.transaction.partitions.added(*partition);

@@ -58,11 +58,7 @@ impl Machine {
             }
             // It came after the deadline: keep it for the next `Init`.
             State::Uninitialized { arrived: late } => *late = Some(arrived),
-            State::InitRequired(standing) => {
-                // An EndTxn under the old epoch has nothing to settle any more: the broker let us pass it.
-                standing.unsettled = None;
-                standing.arrived = Some(arrived);
-            }
+            State::InitRequired(standing) => standing.arrived = Some(arrived),
             state => {
                 if let Some(session) = state.session_mut().filter(|session| session.bump.is_some()) {
                     *session = Session { identity: arrived.identity, protocol: arrived.protocol, bump: None };
