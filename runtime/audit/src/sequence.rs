@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use oncewire_connector_sequence::pattern;
+
 use crate::finding::{Content, Place, Progress, Tally, preview};
 
 /// Numbers in one stretch of bits.
@@ -47,9 +49,9 @@ pub struct Numbered {
     pub number: u64,
 }
 
-/// Reads a value of the sequence connector.
-pub(crate) fn numbered(_value: &[u8]) -> Option<Numbered> {
-    None
+/// Reads a value of the sequence connector; `None` when it is not one, or is damaged.
+pub(crate) fn numbered(value: &[u8]) -> Option<Numbered> {
+    pattern::parse(value).ok().map(|item| Numbered { task: item.task, number: item.n })
 }
 
 impl SequenceChecker {
