@@ -77,11 +77,32 @@ pub async fn exactly_once(
     let cluster = cluster?;
     let producer = Arc::new(TransactionalProducer::new(cluster.clone(), clients.producer.clone()));
     let lived = live(spec, topic, stop, target, &clients, &cluster, &producer).await;
+    let lived = match lived {
+        Err(TaskFailure::Lost(cause)) => Err(lost_or_superseded(&producer, cause, stop).await),
+        lived => lived,
+    };
     if let Err(error) = producer.close(PRODUCER_CLOSE_MAX).await {
         tracing::warn!(task = spec.name(), "closing the producer: {error}");
     }
     cluster.close().await;
     lived
+}
+
+/// A broker refuses the epoch of a zombie in the same words as that of a transaction which timed out. Only a request under our
+/// own id and epoch tells which it was, and fences nobody (KIP-360); the fresh InitProducerId of a restart would fence
+/// the very successor that replaced us, which then would restart and fence us, for ever.
+async fn lost_or_superseded(producer: &TransactionalProducer, cause: String, stop: &StopSignal) -> TaskFailure {
+    let ask = async {
+        match producer.abort().await {
+            Err(error) if error.is_fenced() => Err(error),
+            // Whatever else the abort met, `init` begins by settling it.
+            _ => producer.init().await,
+        }
+    };
+    match unless_stopped(stop, ask).await {
+        Some(Err(error)) if error.is_fenced() => TaskFailure::Superseded(error.to_string()),
+        _ => TaskFailure::Lost(cause),
+    }
 }
 
 async fn unless_stopped<T>(stop: &StopSignal, work: impl Future<Output = T>) -> Option<T> {
