@@ -244,5 +244,7 @@ impl Slot {
 
 fn setup_timeout(config: &ClientConfig, failures: u32) -> Duration {
     let doubled = config.connection_setup_timeout.saturating_mul(1 << failures.min(SETUP_DOUBLINGS_MAX));
-    doubled.min(config.connection_setup_timeout_max.max(config.connection_setup_timeout))
+    let max = config.connection_setup_timeout_max.max(config.connection_setup_timeout);
+    // Who gives a whole operation less than that does not want to wait longer for one address.
+    doubled.min(max).min(config.default_api_timeout)
 }

@@ -217,3 +217,118 @@ fn broker(told: &kafka_protocol::messages::metadata_response::MetadataResponseBr
     let rack = told.rack.as_ref().map(|rack| rack.to_string());
     Some((id, Broker { id, address, rack }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kafka_protocol::messages::metadata_response::{MetadataResponseBroker, MetadataResponsePartition};
+    use kafka_protocol::messages::{BrokerId, TopicName};
+    use kafka_protocol::protocol::StrBytes;
+    use uuid::Uuid;
+
+    const TOPIC: &str = "t";
+
+    fn answer(code: i16, id: u128, leaders: &[(i32, i32)]) -> MetadataResponse {
+        let partitions = leaders.iter().enumerate().map(|(index, &(leader, epoch))| {
+            MetadataResponsePartition::default()
+                .with_partition_index(i32::try_from(index).unwrap())
+                .with_leader_id(BrokerId(leader))
+                .with_leader_epoch(epoch)
+        });
+        let topic = MetadataResponseTopic::default()
+            .with_name(Some(TopicName(StrBytes::from_static_str(TOPIC))))
+            .with_error_code(code)
+            .with_topic_id(Uuid::from_u128(id))
+            .with_partitions(partitions.collect());
+        MetadataResponse::default().with_topics(vec![topic])
+    }
+
+    fn with_brokers(ids: &[i32]) -> MetadataResponse {
+        let brokers = ids.iter().map(|id| {
+            MetadataResponseBroker::default()
+                .with_node_id(BrokerId(*id))
+                .with_host(StrBytes::from_static_str("h"))
+                .with_port(9092)
+        });
+        MetadataResponse::default().with_brokers(brokers.collect())
+    }
+
+    fn metadata(answers: Vec<MetadataResponse>) -> Metadata {
+        let mut metadata = Metadata::default();
+        answers.into_iter().for_each(|answer| metadata.apply(answer, Instant::now()));
+        metadata
+    }
+
+    #[test]
+    fn an_older_leader_epoch_does_not_replace_a_newer_one() {
+        let told = metadata(vec![answer(0, 1, &[(5, 7)]), answer(0, 1, &[(4, 6)])]);
+        assert_eq!(told.leader(TOPIC, 0), Some((NodeId(5), 7)));
+        let same = metadata(vec![answer(0, 1, &[(5, 7)]), answer(0, 1, &[(4, 7)])]);
+        assert_eq!(same.leader(TOPIC, 0), Some((NodeId(4), 7)));
+        let untold = metadata(vec![answer(0, 1, &[(5, 7)]), answer(0, 1, &[(4, -1)])]);
+        assert_eq!(untold.leader(TOPIC, 0), Some((NodeId(4), -1)));
+    }
+
+    #[test]
+    fn an_older_epoch_that_is_told_again_and_again_is_believed() {
+        let mut answers = vec![answer(0, 1, &[(5, 7)])];
+        answers.extend((0..OLDER_EPOCH_ANSWERS_MAX).map(|_| answer(0, 1, &[(4, 0)])));
+        assert_eq!(metadata(answers).leader(TOPIC, 0), Some((NodeId(4), 0)));
+    }
+
+    #[test]
+    fn a_topic_that_was_made_anew_starts_with_its_own_epochs() {
+        let told = metadata(vec![answer(0, 1, &[(5, 7)]), answer(0, 2, &[(4, 0)])]);
+        assert_eq!(told.leader(TOPIC, 0), Some((NodeId(4), 0)));
+    }
+
+    #[test]
+    fn a_topic_outlives_one_answer_that_does_not_know_it() {
+        let unknown = || answer(codes::UNKNOWN_TOPIC_OR_PARTITION, 0, &[]);
+        let mut told = metadata(vec![answer(0, 1, &[(5, 7)]), unknown()]);
+        assert_eq!(told.leader(TOPIC, 0), Some((NodeId(5), 7)));
+        told.apply(unknown(), Instant::now());
+        assert_eq!(told.leader(TOPIC, 0), None);
+        assert_eq!(told.take_absence(TOPIC), Some(TopicAnswer::Unknown));
+        // A known answer in between starts the count anew.
+        let told = metadata(vec![answer(0, 1, &[(5, 7)]), unknown(), answer(0, 1, &[(5, 7)]), unknown()]);
+        assert!(told.leader(TOPIC, 0).is_some());
+    }
+
+    #[test]
+    fn a_refused_topic_tells_its_code() {
+        let mut told = metadata(vec![answer(29, 0, &[])]);
+        assert_eq!(told.take_absence(TOPIC), Some(TopicAnswer::Refused(29)));
+        assert_eq!(told.take_absence(TOPIC), None);
+    }
+
+    #[test]
+    fn a_partition_without_a_leader_is_kept() {
+        let mut told = metadata(vec![answer(codes::NONE, 1, &[(5, 7), (-1, 3)])]);
+        let (topic, _) = told.topic(TOPIC, Instant::now()).unwrap();
+        assert_eq!(topic.partitions.len(), 2);
+        assert_eq!(told.leader(TOPIC, 1), None);
+    }
+
+    #[test]
+    fn a_hint_moves_one_partition_and_adds_its_broker_only() {
+        let mut told = metadata(vec![with_brokers(&[1, 2]), answer(0, 1, &[(1, 7), (2, 3)])]);
+        let address = BrokerAddress { host: "new".into(), port: 1 };
+        let hint = LeaderHint { leader: NodeId(9), leader_epoch: 8, address: Some(address.clone()) };
+        assert!(told.hint(TOPIC, 0, &hint));
+        assert!(!told.hint(TOPIC, 0, &hint), "told before");
+        assert_eq!(told.leader(TOPIC, 0), Some((NodeId(9), 8)));
+        assert_eq!(told.leader(TOPIC, 1), Some((NodeId(2), 3)));
+        assert_eq!(told.broker(NodeId(9)).unwrap().address, address);
+        assert_eq!(told.brokers().count(), 3);
+        assert!(!told.hint("other", 0, &hint));
+        let old = LeaderHint { leader: NodeId(1), leader_epoch: 2, address: None };
+        assert!(!told.hint(TOPIC, 1, &old));
+    }
+
+    #[test]
+    fn an_answer_without_brokers_does_not_forget_the_known_ones() {
+        let told = metadata(vec![with_brokers(&[1, 2]), MetadataResponse::default()]);
+        assert_eq!(told.brokers().count(), 2);
+    }
+}

@@ -381,6 +381,8 @@ impl LogReader {
         }
         let id = self.topic.topic_id;
         match self.cluster.known_topic(&self.topic.name) {
+            // Said twice by the brokers, so not a glitch of one that just started.
+            None => Err(Error::UnknownTopic { topic: self.topic.name.clone() }),
             // The same name, another log: our offsets mean nothing in it.
             Some(now) if now.topic_id != id => {
                 let topic = format!("{} (it was deleted and made anew while it was read)", self.topic.name);
