@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use oncewire_client::batch::{Batch, Compression, batches};
+use oncewire_client::batch::{Batch, batches};
 
 /// Bytes that a broker writes over: base offset (8), then after the length (4) the leader epoch (4).
 const LENGTH_AT: usize = 8;
@@ -128,7 +128,7 @@ impl PartitionLog {
 
     /// The first offset whose record is at least this recent, below `upper_bound`.
     ///
-    /// Inside a compressed batch the answer is the batch's first offset: not later than the record that was asked for.
+    /// In a batch whose records cannot be read it is the batch's first offset: not later than the record that was asked for.
     pub(crate) fn first_at_or_after(&self, timestamp_ms: i64, upper_bound: i64) -> Option<FoundOffset> {
         let batch = self
             .batches_between(self.start_offset, upper_bound)
@@ -168,9 +168,6 @@ impl PartitionLog {
         let mut placed = BytesMut::with_capacity(stored.bytes.len());
         stored.write_to(self.leader_epoch, &mut placed);
         let batch: Batch = batches(&placed.freeze()).next()?.ok()?;
-        if batch.compression() != Compression::None {
-            return None;
-        }
         batch.records().ok()?.map_while(Result::ok).find_map(|record| {
             let found = FoundOffset { offset: record.offset, timestamp_ms: record.timestamp_ms };
             (found.offset >= self.start_offset && wanted(found)).then_some(found)

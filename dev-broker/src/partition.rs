@@ -140,7 +140,7 @@ mod tests {
     const ALL: ReadLimit = ReadLimit { bytes_max: usize::MAX, at_least_one: true };
 
     fn append(partition: &mut Partition, sample: &SampleBatch) -> Appended {
-        let batch = produced::check(&sample.bytes()).unwrap();
+        let batch = produced::open(&sample.bytes()).unwrap();
         partition.append(NOW, &batch, false).unwrap()
     }
 

@@ -3,7 +3,8 @@
 //! Left out on purpose: the records inside. A broker that only stores and returns batches need not decode them, and the
 //! data path stays free of work per record. Kafka does read them: offset deltas, timestamps against the header, keys.
 //!
-//! Invariant: bytes that pass hold exactly one whole batch of magic 2, base offset 0, with a right CRC.
+//! Invariant: what passes both checks is exactly one whole batch of magic 2, base offset 0, with a right CRC. They are two because
+//! Kafka looks at a transaction's partitions in between, and so answers its errors first.
 //! Source: Kafka protocol guide, "Record Batch"; KIP-98 (one batch for each partition); KIP-110 (zstd).
 
 use bytes::Bytes;
@@ -21,11 +22,11 @@ const ATTRIBUTES_AT: usize = 21;
 const MAX_TIMESTAMP_AT: usize = 35;
 const LOG_APPEND_TIME_BIT: u8 = 0x08;
 
-/// The batch that a producer sent for one partition.
+/// Takes the batch that a producer sent for one partition: one, and of a known shape.
 ///
 /// # Errors
-/// CORRUPT_MESSAGE for bytes that are no batch, INVALID_RECORD for a batch that a producer may not send.
-pub(crate) fn check(records: &Bytes) -> Result<Batch, Refusal> {
+/// INVALID_RECORD for none, several, or another format; CORRUPT_MESSAGE for bytes that are no batch.
+pub(crate) fn open(records: &Bytes) -> Result<Batch, Refusal> {
     if records.is_empty() {
         return Err(invalid("a produce request must carry one record batch for each partition"));
     }
@@ -37,6 +38,14 @@ pub(crate) fn check(records: &Bytes) -> Result<Batch, Refusal> {
     if found.remaining_bytes() > 0 {
         return Err(invalid("a produce request must carry exactly one record batch for each partition"));
     }
+    Ok(batch)
+}
+
+/// Checks everything about a batch that its own bytes say.
+///
+/// # Errors
+/// CORRUPT_MESSAGE for a wrong CRC, INVALID_RECORD for a batch that a producer may not send.
+pub(crate) fn check(batch: &Batch) -> Result<(), Refusal> {
     batch.check_crc().map_err(refuse_undecodable)?;
     if batch.base_offset != 0 {
         return Err(invalid("the base offset of a produced batch must be 0"));
@@ -56,7 +65,7 @@ pub(crate) fn check(records: &Bytes) -> Result<Batch, Refusal> {
     if batch.is_transactional() && batch.producer_id < 0 {
         return Err(invalid("a transactional batch must carry a producer id"));
     }
-    Ok(batch)
+    Ok(())
 }
 
 /// Compressed with zstd, which old versions of Produce may not carry?
@@ -64,15 +73,13 @@ pub(crate) fn is_zstd(batch: &Batch) -> bool {
     batch.compression() == Compression::Zstd
 }
 
-/// Compacted topics keep the last record of each key, so a record without one has no place there.
+/// Compacted topics keep the last record of each key, so a record without one has no place there. The only check that reads records,
+/// and for compressed batches decompresses them: compacted topics are small.
 ///
 /// # Errors
-/// INVALID_RECORD when a record of an uncompressed batch has no key, or cannot be read. Compressed batches pass unread.
+/// INVALID_RECORD when a record has no key, CORRUPT_MESSAGE when one cannot be read.
 pub(crate) fn check_keys(batch: &Batch) -> Result<(), Refusal> {
-    if batch.compression() != Compression::None {
-        return Ok(());
-    }
-    for record in batch.record_refs().map_err(refuse_undecodable)? {
+    for record in batch.records().map_err(refuse_undecodable)? {
         if record.map_err(refuse_undecodable)?.key.is_none() {
             return Err(invalid("compacted topic cannot accept a record without a key"));
         }
@@ -105,8 +112,15 @@ fn invalid(what: &str) -> Refusal {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{ATTRIBUTES_AT, LOG_OVERHEAD_BYTES, MAGIC_AT, check_keys, open, with_log_append_time};
+    use super::{Batch, Bytes, Refusal, ResponseError};
     use crate::sample::SampleBatch;
+
+    fn check(records: &Bytes) -> Result<Batch, Refusal> {
+        let batch = open(records)?;
+        super::check(&batch)?;
+        Ok(batch)
+    }
 
     fn refused(records: impl Into<Bytes>) -> ResponseError {
         check(&records.into()).unwrap_err().code

@@ -258,7 +258,7 @@ impl ProducerEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::produced::check;
+    use crate::produced::open;
     use crate::sample::SampleBatch;
 
     const NOW: Timestamp = Timestamp::from_millis(1_000);
@@ -271,7 +271,7 @@ mod tests {
 
     impl Partition {
         fn send(&mut self, sample: &SampleBatch) -> Result<Admission, ResponseError> {
-            let batch = check(&sample.bytes()).unwrap();
+            let batch = open(&sample.bytes()).unwrap();
             let admission = self.states.admit(&batch)?;
             if admission == Admission::Append {
                 self.states.appended(NOW, &batch, self.end);
@@ -451,7 +451,7 @@ mod tests {
     fn over_the_limit_the_most_idle_producer_goes() {
         let mut partition = Partition::default();
         for (producer_id, seconds) in [(1, 3), (2, 1), (3, 2)] {
-            let batch = check(&SampleBatch::idempotent(producer_id, 0, 0, 1).bytes()).unwrap();
+            let batch = open(&SampleBatch::idempotent(producer_id, 0, 0, 1).bytes()).unwrap();
             partition.states.appended(NOW + Duration::from_secs(seconds), &batch, 0);
         }
         partition.states.expire(NOW, Duration::from_secs(60), 2);

@@ -43,7 +43,6 @@ enum Allowed {
 
 pub(crate) const CLEANUP_POLICY: &str = "cleanup.policy";
 pub(crate) const MAX_MESSAGE_BYTES: &str = "max.message.bytes";
-pub(crate) const MIN_INSYNC_REPLICAS: &str = "min.insync.replicas";
 pub(crate) const MESSAGE_TIMESTAMP_TYPE: &str = "message.timestamp.type";
 pub(crate) const MESSAGE_TIMESTAMP_AFTER_MAX_MS: &str = "message.timestamp.after.max.ms";
 
@@ -77,7 +76,7 @@ pub(crate) const TOPIC_CONFIGS: &[TopicConfig] = &[
     config(MESSAGE_TIMESTAMP_TYPE, ConfigType::String, "CreateTime", Allowed::OneOf(&["CreateTime", "LogAppendTime"])),
     config("min.cleanable.dirty.ratio", ConfigType::Double, "0.5", Allowed::Anything),
     config("min.compaction.lag.ms", ConfigType::Long, "0", Allowed::AtLeast(0)),
-    config(MIN_INSYNC_REPLICAS, ConfigType::Int, "1", Allowed::AtLeast(1)),
+    config("min.insync.replicas", ConfigType::Int, "1", Allowed::AtLeast(1)),
     config("preallocate", ConfigType::Boolean, "false", BOOLEANS),
     config("remote.storage.enable", ConfigType::Boolean, "false", Allowed::OneOf(&["false"])),
     config("retention.bytes", ConfigType::Long, "-1", Allowed::Number),
@@ -128,7 +127,6 @@ impl TopicConfig {
 pub(crate) struct TopicRules {
     pub(crate) is_compacted: bool,
     pub(crate) message_bytes_max: usize,
-    pub(crate) min_insync_replicas: i64,
     pub(crate) log_append_time: bool,
     pub(crate) timestamp_after_max_ms: i64,
 }
@@ -152,7 +150,6 @@ pub(crate) fn rules(settings: &BrokerSettings, given: &BTreeMap<String, String>)
     Ok(TopicRules {
         is_compacted: text(CLEANUP_POLICY).split(',').any(|policy| policy.trim() == "compact"),
         message_bytes_max: usize::try_from(number(MAX_MESSAGE_BYTES, bytes_default)).unwrap_or(usize::MAX),
-        min_insync_replicas: number(MIN_INSYNC_REPLICAS, 1),
         log_append_time: text(MESSAGE_TIMESTAMP_TYPE) == "LogAppendTime",
         timestamp_after_max_ms: number(MESSAGE_TIMESTAMP_AFTER_MAX_MS, after_default),
     })
@@ -170,7 +167,7 @@ mod tests {
     #[test]
     fn a_topic_without_configs_has_kafkas_defaults() {
         let rules = of(&[]).unwrap();
-        assert_eq!((rules.is_compacted, rules.message_bytes_max, rules.min_insync_replicas), (false, 1_048_588, 1));
+        assert_eq!((rules.is_compacted, rules.message_bytes_max), (false, 1_048_588));
     }
 
     #[test]

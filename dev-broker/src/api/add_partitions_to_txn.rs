@@ -15,7 +15,7 @@ use super::fenced_as_of;
 use crate::broker::Broker;
 use crate::time::Timestamp;
 use crate::transactions::TxnClaim;
-use crate::transactions::state::{Generation, ProducerIdentity, TopicPartition};
+use crate::transactions::state::{ProducerIdentity, TopicPartition};
 
 const FIRST_BATCHED_VERSION: i16 = 4;
 const FIRST_FENCED_VERSION: i16 = 2;
@@ -79,7 +79,7 @@ fn add(
         });
     }
     let claim = TxnClaim { transactional_id, producer };
-    let code = match broker.coordinator.add_partitions(now, claim, partitions, Generation::Explicit) {
+    let code = match broker.coordinator.add_partitions(now, claim, partitions) {
         Ok(()) => 0,
         Err(code) => as_told(code).code(),
     };

@@ -28,9 +28,11 @@ pub(super) fn serve(broker: &mut Broker, request: &CreateTopicsRequest) -> Creat
     let mut seen = BTreeSet::new();
     let twice: BTreeSet<&TopicName> =
         request.topics.iter().map(|topic| &topic.name).filter(|name| !seen.insert(*name)).collect();
+    let mut answered = BTreeSet::new();
     let topics = request
         .topics
         .iter()
+        .filter(|topic| answered.insert(&topic.name))
         .map(|topic| {
             let created = match twice.contains(&topic.name) {
                 true => Err(Refusal::new(ResponseError::InvalidRequest, "the request names this topic twice")),

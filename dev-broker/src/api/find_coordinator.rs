@@ -11,6 +11,7 @@ use kafka_protocol::protocol::StrBytes;
 use super::text;
 use crate::broker::Broker;
 
+const KEY_TYPE_GROUP: i8 = 0;
 const KEY_TYPE_TRANSACTION: i8 = 1;
 /// From here on many keys are asked for in one request (KIP-699).
 const FIRST_BATCHED_VERSION: i16 = 4;
@@ -19,13 +20,13 @@ pub(super) fn serve(broker: &Broker, version: i16, request: &FindCoordinatorRequ
     let settings = &broker.settings;
     let (host, port) = (text(&settings.advertised_host), i32::from(settings.advertised_port));
     let node = BrokerId(settings.node_id);
-    let refusal = |key: &StrBytes| match request.key_type {
-        KEY_TYPE_TRANSACTION if key.is_empty() => Some(ResponseError::InvalidRequest),
-        0 | KEY_TYPE_TRANSACTION => None,
+    // An empty key is answered too: InitProducerId is where it is refused.
+    let refusal = match request.key_type {
+        KEY_TYPE_GROUP | KEY_TYPE_TRANSACTION => None,
         _ => Some(ResponseError::InvalidRequest),
     };
     if version < FIRST_BATCHED_VERSION {
-        return match refusal(&request.key) {
+        return match refusal {
             Some(code) => refuse(request, code),
             None => FindCoordinatorResponse::default().with_node_id(node).with_host(host).with_port(port),
         };
@@ -33,7 +34,7 @@ pub(super) fn serve(broker: &Broker, version: i16, request: &FindCoordinatorRequ
     let coordinators = request
         .coordinator_keys
         .iter()
-        .map(|key| match refusal(key) {
+        .map(|key| match refusal {
             Some(code) => none_for(key, code),
             None => {
                 Coordinator::default().with_key(key.clone()).with_node_id(node).with_host(host.clone()).with_port(port)

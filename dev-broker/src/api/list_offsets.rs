@@ -2,7 +2,6 @@
 //!
 //! The latest offset of a reader of committed data is the last stable one (KIP-98). Special timestamps: -1 latest, -2 earliest, -3
 //! newest record (KIP-734), -4 earliest on local disk (the same here), -5 end of tiered storage (none here: offset -1).
-//! Simplification: in a compressed batch a timestamp finds the batch's first offset.
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::list_offsets_request::ListOffsetsPartition;

@@ -16,13 +16,16 @@ use super::text;
 use crate::broker::Broker;
 use crate::topics::{Topic, check_name};
 
+/// Until then a name may not be null, even beside an id.
+const FIRST_VERSION_WITHOUT_NAMES: i16 = 12;
+
 pub(super) fn serve(broker: &mut Broker, version: i16, request: &MetadataRequest) -> MetadataResponse {
     let create = broker.settings.auto_create_topics && (version < 4 || request.allow_auto_topic_creation);
     let topics = match &request.topics {
         None => all_topics(broker),
         // Version 0 has no null: an empty list asks for all.
         Some(topics) if topics.is_empty() && version == 0 => all_topics(broker),
-        Some(topics) => topics.iter().map(|asked| one_topic(broker, asked, create)).collect(),
+        Some(topics) => topics.iter().map(|asked| one_topic(broker, version, asked, create)).collect(),
     };
     let settings = &broker.settings;
     let node = MetadataResponseBroker::default()
@@ -36,8 +39,8 @@ pub(super) fn serve(broker: &mut Broker, version: i16, request: &MetadataRequest
         .with_topics(topics)
 }
 
-pub(super) fn refuse(request: &MetadataRequest, code: ResponseError) -> MetadataResponse {
-    let topics = request.topics.iter().flatten().map(|asked| unknown(asked, code)).collect();
+pub(super) fn refuse(version: i16, request: &MetadataRequest, code: ResponseError) -> MetadataResponse {
+    let topics = request.topics.iter().flatten().map(|asked| unknown(version, asked, code)).collect();
     MetadataResponse::default().with_topics(topics).with_error_code(code.code())
 }
 
@@ -45,35 +48,35 @@ fn all_topics(broker: &Broker) -> Vec<MetadataResponseTopic> {
     broker.topics.iter().map(|(name, topic)| known(broker, name, topic)).collect()
 }
 
-fn one_topic(broker: &mut Broker, asked: &MetadataRequestTopic, create: bool) -> MetadataResponseTopic {
+fn one_topic(broker: &mut Broker, version: i16, asked: &MetadataRequestTopic, create: bool) -> MetadataResponseTopic {
     let name = match &asked.name {
         Some(name) => name.clone(),
         None => match broker.topics.name_of(asked.topic_id) {
             Some(name) => name.clone(),
-            None => return unknown(asked, ResponseError::UnknownTopicId),
+            None => return unknown(version, asked, ResponseError::UnknownTopicId),
         },
     };
     if let Err(refusal) = check_name(name.as_str()) {
-        return unknown(asked, refusal.code);
+        return unknown(version, asked, refusal.code);
     }
     if create && broker.topics.topic(&name).is_none() {
         let partitions = usize::try_from(broker.settings.default_partitions).unwrap_or(1);
         if let Err(refusal) = broker.topics.create(&broker.settings, &name, partitions, BTreeMap::new()) {
-            return unknown(asked, refusal.code);
+            return unknown(version, asked, refusal.code);
         }
     }
     match broker.topics.topic(&name) {
         Some(topic) => known(broker, &name, topic),
-        None => unknown(asked, ResponseError::UnknownTopicOrPartition),
+        None => unknown(version, asked, ResponseError::UnknownTopicOrPartition),
     }
 }
 
-fn unknown(asked: &MetadataRequestTopic, code: ResponseError) -> MetadataResponseTopic {
-    MetadataResponseTopic::default()
-        .with_error_code(code.code())
-        // Before version 12 the name may not be null.
-        .with_name(Some(asked.name.clone().unwrap_or_default()))
-        .with_topic_id(asked.topic_id)
+fn unknown(version: i16, asked: &MetadataRequestTopic, code: ResponseError) -> MetadataResponseTopic {
+    let name = match &asked.name {
+        None if version < FIRST_VERSION_WITHOUT_NAMES => Some(TopicName::default()),
+        name => name.clone(),
+    };
+    MetadataResponseTopic::default().with_error_code(code.code()).with_name(name).with_topic_id(asked.topic_id)
 }
 
 fn known(broker: &Broker, name: &TopicName, topic: &Topic) -> MetadataResponseTopic {

@@ -187,7 +187,7 @@ impl Call {
             Request::Produce(request) => Response::Produce(produce::refuse(request, &code.into())),
             Request::Fetch(_) => Response::Fetch(fetch::refuse(code)),
             Request::ListOffsets(request) => Response::ListOffsets(list_offsets::refuse(request, code)),
-            Request::Metadata(request) => Response::Metadata(metadata::refuse(request, code)),
+            Request::Metadata(request) => Response::Metadata(metadata::refuse(self.version, request, code)),
             Request::FindCoordinator(request) => Response::FindCoordinator(find_coordinator::refuse(request, code)),
             Request::ApiVersions(_) => Response::ApiVersions(api_versions::refuse(code)),
             Request::CreateTopics(request) => Response::CreateTopics(create_topics::refuse(request, code)),

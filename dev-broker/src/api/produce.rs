@@ -17,8 +17,9 @@ use crate::partition::Appended;
 use crate::produced;
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
+use crate::topic_config::TopicRules;
 use crate::transactions::TxnClaim;
-use crate::transactions::state::{Generation, ProducerIdentity, TopicPartition};
+use crate::transactions::state::{ProducerIdentity, TopicPartition};
 
 const FIRST_VERSION_WITH_IDS: i16 = 13;
 /// Implicit adding of partitions (KIP-890 part 2).
@@ -55,7 +56,7 @@ pub(crate) fn attempt(
 ) -> Produced {
     let mut shares: Vec<Share> = Vec::new();
     for topic in &request.topic_data {
-        shares.extend(topic.partition_data.iter().map(|data| check(broker, now, version, request, topic, data)));
+        shares.extend(topic.partition_data.iter().map(|data| open(broker, version, request, topic, data)));
     }
     if let Err(code) = join_transaction(broker, now, version, request, &shares) {
         if code == ResponseError::ConcurrentTransactions && version >= FIRST_IMPLICIT_VERSION && !is_last_try {
@@ -81,9 +82,9 @@ pub(super) fn refuse(request: &ProduceRequest, refusal: &Refusal) -> ProduceResp
     respond(request, |_, data| failed(data, refusal))
 }
 
-fn check(
+/// Finds the partition and the batch for it.
+fn open(
     broker: &Broker,
-    now: Timestamp,
     version: i16,
     request: &ProduceRequest,
     topic: &TopicProduceData,
@@ -101,27 +102,9 @@ fn check(
     if !exists {
         return Err(ResponseError::UnknownTopicOrPartition.into());
     }
-    let rules = &known.rules;
-    if request.acks == ACKS_ALL && rules.min_insync_replicas > 1 {
-        return Err(ResponseError::NotEnoughReplicas.into());
-    }
-    let records = data.records.clone().unwrap_or_default();
-    let batch = produced::check(&records)?;
-    if records.len() > rules.message_bytes_max {
-        let (size, limit) = (records.len(), rules.message_bytes_max);
-        let message = format!("a record batch of {size} bytes exceeds max.message.bytes of {limit}");
-        return Err(Refusal::new(ResponseError::MessageTooLarge, message));
-    }
+    let batch = produced::open(&data.records.clone().unwrap_or_default())?;
     if version < FIRST_ZSTD_VERSION && produced::is_zstd(&batch) {
         return Err(ResponseError::UnsupportedCompressionType.into());
-    }
-    if !rules.log_append_time && batch.max_timestamp_ms.saturating_sub(now.millis()) > rules.timestamp_after_max_ms {
-        let (timestamp, limit) = (batch.max_timestamp_ms, rules.timestamp_after_max_ms);
-        let message = format!("timestamp {timestamp} is more than message.timestamp.after.max.ms={limit} ahead");
-        return Err(Refusal::new(ResponseError::InvalidTimestamp, message));
-    }
-    if rules.is_compacted {
-        produced::check_keys(&batch)?;
     }
     Ok((TopicPartition { topic: name.clone(), partition: data.index }, batch))
 }
@@ -156,7 +139,7 @@ fn join_transaction(
     }
     let claim = TxnClaim { transactional_id, producer };
     if version >= FIRST_IMPLICIT_VERSION {
-        return broker.coordinator.add_partitions(now, claim, joining, Generation::Implicit);
+        return broker.coordinator.add_partitions(now, claim, joining);
     }
     joining.iter().try_for_each(|at| broker.coordinator.verify_partition(claim, at))
 }
@@ -171,7 +154,29 @@ fn as_told(version: i16, code: ResponseError) -> ResponseError {
     }
 }
 
+/// Checks a batch against its topic's rules.
+fn check(now: Timestamp, rules: &TopicRules, batch: &Batch) -> Result<(), Refusal> {
+    produced::check(batch)?;
+    let (size, limit) = (batch.bytes().len(), rules.message_bytes_max);
+    if size > limit {
+        let message = format!("a record batch of {size} bytes exceeds max.message.bytes of {limit}");
+        return Err(Refusal::new(ResponseError::MessageTooLarge, message));
+    }
+    let (timestamp, limit) = (batch.max_timestamp_ms, rules.timestamp_after_max_ms);
+    if !rules.log_append_time && timestamp.saturating_sub(now.millis()) > limit {
+        let message = format!("timestamp {timestamp} is more than message.timestamp.after.max.ms={limit} ahead");
+        return Err(Refusal::new(ResponseError::InvalidTimestamp, message));
+    }
+    if rules.is_compacted {
+        produced::check_keys(batch)?;
+    }
+    Ok(())
+}
+
 fn append(broker: &mut Broker, now: Timestamp, at: &TopicPartition, batch: &Batch) -> Result<Appended, Refusal> {
+    let rules = &broker.topics.topic(&at.topic).ok_or(ResponseError::UnknownTopicOrPartition)?.rules;
+    check(now, rules, batch)?;
+    let log_append_time = rules.log_append_time;
     let limit = broker.settings.log_bytes_max;
     let size = u64::try_from(batch.bytes().len()).unwrap_or(u64::MAX);
     if broker.log_bytes.saturating_add(size) > limit {
@@ -180,7 +185,6 @@ fn append(broker: &mut Broker, now: Timestamp, at: &TopicPartition, batch: &Batc
         );
         return Err(Refusal::new(ResponseError::KafkaStorageError, message));
     }
-    let log_append_time = broker.topics.topic(&at.topic).is_some_and(|topic| topic.rules.log_append_time);
     let producers_max = broker.settings.producers_per_partition_max;
     let idle_max = broker.settings.producer_id_expiration;
     let partition = broker.topics.partition_mut(at).ok_or(ResponseError::UnknownTopicOrPartition)?;

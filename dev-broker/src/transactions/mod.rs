@@ -23,6 +23,8 @@ use state::{Generation, Goal, NO_EPOCH, ProducerIdentity, TopicPartition, TxnEnt
 
 /// Epoch of the only coordinator there is.
 pub(crate) const COORDINATOR_EPOCH: i32 = 0;
+/// The level of `transaction.version` from which a fenced producer's epoch is remembered.
+const FIRST_REMEMBERING_FEATURE_LEVEL: i16 = 2;
 /// Producer ids are counted from here, so that a forgotten 0 shows in a test.
 const FIRST_PRODUCER_ID: i64 = 1_000;
 
@@ -93,7 +95,7 @@ impl Coordinator {
         let entry = self.entries.get_mut(transactional_id).ok_or(ResponseError::CoordinatorNotAvailable)?;
         let decision = init::decide(entry, brought)?;
         if decision == InitDecision::Fence {
-            self.fence(now, settings.marker_delay, transactional_id);
+            self.fence(now, settings, transactional_id);
             return Err(ResponseError::ConcurrentTransactions);
         }
         let last = entry.producer;
@@ -125,7 +127,6 @@ impl Coordinator {
         now: Timestamp,
         claim: TxnClaim<'_>,
         added: impl IntoIterator<Item = TopicPartition>,
-        generation: Generation,
     ) -> Result<(), ResponseError> {
         let entry = self.claimed_entry(claim)?;
         match &mut entry.state {
@@ -135,7 +136,6 @@ impl Coordinator {
                 entry.state = TxnState::Ongoing { started: now, partitions: added.into_iter().collect() };
             }
         }
-        entry.generation = generation;
         entry.updated = now;
         Ok(())
     }
@@ -174,7 +174,6 @@ impl Coordinator {
         match end_txn::decide(entry, claim.producer, goal, generation)? {
             EndDecision::AlreadyDone => Ok(entry.producer),
             EndDecision::Prepare => {
-                entry.generation = generation;
                 let raise = generation == Generation::Implicit;
                 Ok(self.prepare(now, marker_delay, claim.transactional_id, goal, raise))
             }
@@ -229,7 +228,7 @@ impl Coordinator {
             .map(|(transactional_id, _)| transactional_id.clone())
             .collect();
         for transactional_id in timed_out {
-            self.fence(now, settings.marker_delay, &transactional_id);
+            self.fence(now, settings, &transactional_id);
         }
         self.entries.retain(|_, entry| match &entry.state {
             TxnState::Ongoing { .. } | TxnState::Prepare { .. } => true,
@@ -287,14 +286,12 @@ impl Coordinator {
 
     /// Aborts an open transaction over its producer's head: the epoch is raised first, once (KAFKA-19367).
     ///
-    /// In the implicit generation the old epoch is remembered, so that the producer's own abort is recognised as a repetition; in the
-    /// explicit one it is forgotten, and the producer is fenced.
-    fn fence(&mut self, now: Timestamp, marker_delay: Duration, transactional_id: &TransactionalId) {
-        let Some(entry) = self.entries.get_mut(transactional_id) else { return };
-        let remember = entry.generation == Generation::Implicit;
-        self.prepare(now, marker_delay, transactional_id, Goal::Abort, true);
+    /// At feature level 2 the old epoch is remembered, whichever generation the transaction is of: the producer's own abort, and its
+    /// InitProducerId, are then taken for repetitions, as long as no successor has come. Below, the producer is fenced.
+    fn fence(&mut self, now: Timestamp, settings: &BrokerSettings, transactional_id: &TransactionalId) {
+        self.prepare(now, settings.marker_delay, transactional_id, Goal::Abort, true);
         if let Some(entry) = self.entries.get_mut(transactional_id)
-            && !remember
+            && settings.transaction_version < FIRST_REMEMBERING_FEATURE_LEVEL
         {
             entry.last_epoch = NO_EPOCH;
         }

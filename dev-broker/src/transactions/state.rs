@@ -134,8 +134,6 @@ pub(crate) struct TxnEntry {
     pub(crate) timeout: Duration,
     /// Where it stands.
     pub(crate) state: TxnState,
-    /// The generation of the requests that made the current or last transaction.
-    pub(crate) generation: Generation,
     /// When anything changed last.
     pub(crate) updated: Timestamp,
 }
@@ -149,7 +147,6 @@ impl TxnEntry {
             previous_producer_id: NO_PRODUCER_ID,
             timeout,
             state: TxnState::Empty,
-            generation: Generation::Explicit,
             updated: now,
         }
     }
