@@ -203,10 +203,7 @@ impl ConnectFailure {
     /// A port that speaks something else will do so in a second, too; everything else may pass.
     #[must_use]
     pub fn retriable(&self) -> bool {
-        match self {
-            Self::TlsPort | Self::NotKafka { .. } => false,
-            _ => true,
-        }
+        !matches!(self, Self::TlsPort | Self::NotKafka { .. })
     }
 }
 

@@ -343,10 +343,7 @@ impl LogReader {
             return None;
         }
         let work = &mut self.work;
-        match timeout_at(until, poll_fn(|context| poll_work(work, context))).await {
-            Ok(done) => Some(done),
-            Err(_) => None,
-        }
+        timeout_at(until, poll_fn(|context| poll_work(work, context))).await.ok()
     }
 
     fn finish(&mut self, done: Done) -> Result<(), Error> {

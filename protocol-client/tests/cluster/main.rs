@@ -1,6 +1,7 @@
 //! The cluster handle against scripted brokers on real sockets: finding brokers, keeping off dead ones, caches and retries.
 
-#![allow(missing_docs, reason = "a test binary has no public API")]
+#![allow(missing_docs, unreachable_pub, reason = "a test binary has no public API")]
+#![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
 
 mod fake;
 
