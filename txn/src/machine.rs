@@ -81,8 +81,13 @@ impl Machine {
     pub fn handle_command(&mut self, now: Time, command: Command) -> Result<(), Refusal> {
         self.advance(now);
         self.expire();
+        // What batches need at the coordinator is asked for when the outputs are drained: the partitions of batches that are
+        // appended together share one AddPartitionsToTxn.
+        let gathers = matches!(command, Command::Append { .. });
         let answer = self.apply(command);
-        self.pump();
+        if !gathers {
+            self.pump();
+        }
         answer
     }
 
@@ -117,6 +122,9 @@ impl Machine {
 
     /// The next thing to do. To be drained until it says [`Output::Wait`].
     pub fn poll_output(&mut self) -> Output {
+        if self.outputs.is_empty() {
+            self.pump();
+        }
         self.outputs.pop_front().unwrap_or_else(|| Output::Wait { until: self.next_wake() })
     }
 
