@@ -29,10 +29,10 @@ pub struct DevBrokerArgs {
 
 pub async fn run(args: DevBrokerArgs) -> Result<Exit, Stop> {
     let mut config = DevBrokerConfig { listen: args.listen, ..DevBrokerConfig::default() };
-    config.settings.transaction_version = args.transaction_version;
-    config.settings.default_partitions = args.partitions;
-    config.settings.auto_create_topics = args.auto_create_topics;
-    config.settings.marker_delay = Duration::from_millis(args.marker_delay_ms);
+    config.broker.transaction_version = args.transaction_version;
+    config.broker.default_partitions = args.partitions;
+    config.broker.auto_create_topics = args.auto_create_topics;
+    config.broker.marker_delay = Duration::from_millis(args.marker_delay_ms);
     let broker = DevBroker::start(config)
         .await
         .map_err(|error| Stop::not_started(format!("dev broker can't listen on {}: {error}", args.listen)))?;

@@ -5,7 +5,7 @@ use oncewire_api::plugin::PluginRegistry;
 /// All connectors and converters.
 pub fn registry() -> PluginRegistry {
     PluginRegistry::new(
-        oncewire_plugins::plugins()
+        oncewire_plugins::converters()
             .into_iter()
             .chain([oncewire_connector_file::plugin(), oncewire_connector_sequence::plugin()]),
     )

@@ -261,7 +261,7 @@ impl Story {
             ("records/s", format!("{rate:.0}")),
         ];
         let mut table = Table::new();
-        table.load_preset(UTF8_HORIZONTAL_ONLY);
+        table.load_style(UTF8_HORIZONTAL_ONLY);
         for (name, figure) in rows {
             table.add_row([name.to_owned(), figure]);
         }
