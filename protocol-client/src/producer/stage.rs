@@ -83,6 +83,7 @@ struct Slot {
 /// The accumulator. See the module.
 pub struct Stage {
     limits: BatchLimits,
+    record_bytes_max: usize,
     slots: Vec<Slot>,
     index: HashMap<(Arc<str>, u32), usize>,
     /// The slot of the record before: runs of one partition skip the hash.
@@ -96,7 +97,24 @@ pub struct Stage {
 impl Stage {
     /// An empty stage whose batches stay within `limits`.
     pub fn new(limits: BatchLimits) -> Self {
-        Self { limits, slots: Vec::new(), index: HashMap::new(), last: 0, full: Vec::new(), records: 0, full_bytes: 0 }
+        Self {
+            limits,
+            record_bytes_max: limits.bytes_max,
+            slots: Vec::new(),
+            index: HashMap::new(),
+            last: 0,
+            full: Vec::new(),
+            records: 0,
+            full_bytes: 0,
+        }
+    }
+
+    /// Lets a record that is larger than a batch may be have a batch of its own, up to this many bytes with its header. `batch.size`
+    /// says when a batch is full, not which records are allowed: that is `max.request.size`, as in Java.
+    #[must_use]
+    pub fn with_record_bytes_max(mut self, record_bytes_max: usize) -> Self {
+        self.record_bytes_max = record_bytes_max.max(self.limits.bytes_max);
+        self
     }
 
     /// Adds one record to its partition's batch; a full batch is sealed first.
@@ -113,29 +131,22 @@ impl Stage {
         headers: &[Header<'_>],
     ) -> Result<(), StageError> {
         let at = self.slot_of(topic, partition);
-        let slot = &mut self.slots[at];
-        let builder = slot.builder.get_or_insert_with(|| BatchBuilder::new(self.limits));
-        match builder.append(timestamp_ms, key, value, headers) {
-            Ok(()) => {
-                self.records += 1;
-                Ok(())
-            }
-            Err(AppendError::TooLarge { size, limit }) => Err(too_large(topic, size, limit)),
-            Err(AppendError::Full) => {
-                self.seal_slot(at);
-                let mut builder = BatchBuilder::new(self.limits);
-                let appended = builder.append(timestamp_ms, key, value, headers);
-                match appended {
-                    Ok(()) => {
-                        self.slots[at].builder = Some(builder);
-                        self.records += 1;
-                        Ok(())
-                    }
-                    Err(AppendError::TooLarge { size, limit }) => Err(too_large(topic, size, limit)),
-                    // An empty batch refuses a record only for its size.
-                    Err(AppendError::Full) => Err(too_large(topic, self.limits.bytes_max, self.limits.bytes_max)),
+        let mut limits = self.limits;
+        // At most three rounds: the batch at hand, an empty one, one that is made for this record alone.
+        loop {
+            let builder = self.slots[at].builder.get_or_insert_with(|| BatchBuilder::new(limits));
+            match builder.append(timestamp_ms, key, value, headers) {
+                Ok(()) => {
+                    self.records += 1;
+                    return Ok(());
                 }
+                Err(AppendError::Full) => limits = self.limits,
+                Err(AppendError::TooLarge { size, .. }) if size <= self.record_bytes_max => {
+                    limits = BatchLimits { bytes_max: size, records_max: 1 };
+                }
+                Err(AppendError::TooLarge { size, .. }) => return Err(too_large(topic, size, self.record_bytes_max)),
             }
+            self.seal_slot(at);
         }
     }
 
@@ -214,4 +225,37 @@ impl Stage {
 
 fn too_large(topic: &Arc<str>, size_bytes: usize, limit_bytes: usize) -> StageError {
     StageError::RecordTooLarge { topic: topic.clone(), size_bytes, limit_bytes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sizes(stage: &mut Stage) -> Vec<(u32, usize)> {
+        stage.seal().iter().map(|batch| (batch.records(), batch.size_bytes())).collect()
+    }
+
+    #[test]
+    fn a_record_larger_than_a_batch_has_one_of_its_own_and_keeps_its_place() {
+        let mut stage = Stage::new(BatchLimits { bytes_max: 200, records_max: 100 }).with_record_bytes_max(1_000);
+        let topic: Arc<str> = "t".into();
+        let mut append = |bytes: usize| stage.append(&topic, 0, 1, None, Some(&vec![b'x'; bytes]), &[]);
+        for bytes in [10, 300, 500, 20, 20] {
+            append(bytes).unwrap();
+        }
+        let error = append(990).unwrap_err().to_string();
+        assert!(error.contains("limit of 1000 bytes"), "{error}");
+        append(30).unwrap();
+        assert_eq!(stage.records(), 6);
+        let sizes = sizes(&mut stage);
+        assert_eq!(sizes.iter().map(|(records, _)| *records).collect::<Vec<_>>(), [1, 1, 1, 3]);
+        assert!(sizes[1].1 > 300 && sizes[2].1 > 500);
+    }
+
+    #[test]
+    fn without_a_larger_limit_the_batch_is_the_limit() {
+        let mut stage = Stage::new(BatchLimits { bytes_max: 200, records_max: 100 });
+        assert!(stage.append(&"t".into(), 0, 1, None, Some(&[0; 300]), &[]).is_err());
+        assert!(stage.is_empty() && stage.seal().is_empty());
+    }
 }

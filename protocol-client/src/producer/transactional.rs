@@ -61,15 +61,16 @@ pub struct TransactionalProducer {
     /// Joined by `close`.
     driver: Mutex<Option<JoinHandle<()>>>,
     limits: BatchLimits,
+    record_bytes_max: usize,
 }
 
 impl TransactionalProducer {
     /// Starts the driver task; does no I/O. Must be called within a tokio runtime.
     pub fn new(cluster: Cluster, config: ProducerConfig) -> Self {
-        let limits = batch_limits(&config);
+        let (limits, record_bytes_max) = (batch_limits(&config), config.max_request_bytes);
         let shared = Arc::new(Shared::new(&config, settings(&config, &cluster)));
         let driver = tokio::spawn(driver::run(shared.clone(), cluster.clone(), config));
-        Self { shared, cluster, driver: Mutex::new(Some(driver)), limits }
+        Self { shared, cluster, driver: Mutex::new(Some(driver)), limits, record_bytes_max }
     }
 
     /// The same producer, which sends the next transaction without waiting for the last one's markers.
@@ -117,7 +118,7 @@ impl TransactionalProducer {
 
     /// An empty accumulator with this producer's limits.
     pub fn stage(&self) -> Stage {
-        Stage::new(self.limits)
+        Stage::new(self.limits).with_record_bytes_max(self.record_bytes_max)
     }
 
     /// Opens a transaction. Local: no broker hears of it before the first batch.
