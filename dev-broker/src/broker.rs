@@ -357,3 +357,6 @@ impl Broker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
