@@ -243,7 +243,11 @@ impl fmt::Display for ProducerError {
                 write!(f, "producer {transactional_id:?} was superseded by a newer one with the same id: {cause}")
             }
             Self::Fatal { transactional_id, cause } => {
-                write!(f, "producer {transactional_id:?} cannot go on: {cause}")
+                write!(f, "producer {transactional_id:?} cannot go on: {cause}")?;
+                if cause.code == Some(INVALID_TRANSACTION_TIMEOUT) {
+                    f.write_str("; lower transaction.timeout.ms, or raise the brokers' transaction.max.timeout.ms")?;
+                }
+                Ok(())
             }
             Self::InitFailed { transactional_id, cause } => {
                 write!(f, "producer {transactional_id:?} got no producer id: {cause}")?;
@@ -277,4 +281,5 @@ impl From<StageError> for ProducerError {
     }
 }
 
+const INVALID_TRANSACTION_TIMEOUT: i16 = 50;
 const TRANSACTIONAL_ID_AUTHORIZATION_FAILED: i16 = 53;
