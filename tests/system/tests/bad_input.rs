@@ -247,7 +247,7 @@ fn directory_for_a_file(broker: &Broker) {
     let mut job = Job::new("directory", broker.bootstrap());
     fs::create_dir(job.file()).unwrap();
     let file = job.file().display().to_string();
-    assert_ends(&mut job.start(), TASK_FAILED, &[&file, "directory"]);
+    assert_ends(&mut job.start(), TASK_FAILED, &[&file, "is a directory"]);
 }
 
 /// A copy of the binary and a job that an ordinary user may run; root is refused nothing.
@@ -258,7 +258,7 @@ fn file_without_permission(broker: &Broker) {
     let is_root = fs::File::open(job.file()).is_ok();
     let mut worker = if is_root { job.start_as_nobody() } else { job.start() };
     let file = job.file().display().to_string();
-    assert_ends(&mut worker, TASK_FAILED, &[&file, "ermission"]);
+    assert_ends(&mut worker, TASK_FAILED, &[&file, "Permission denied"]);
 }
 
 fn line_of_2_mb(broker: &Broker, client: &Client) {
