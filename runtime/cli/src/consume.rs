@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use crate::exit::{Exit, Stop};
 
 /// How long the tools try to reach a cluster: a person waits for the answer.
-const REACH_TIMEOUT: Duration = Duration::from_secs(15);
+const REACH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What to print, and when to stop.
 #[derive(Debug, Args)]
