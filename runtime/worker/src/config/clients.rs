@@ -7,6 +7,7 @@
 use super::properties::Properties;
 use super::worker::WorkerConfig;
 use oncewire_client::config::{ClientConfig, ProducerConfig};
+use oncewire_client::producer::PlainConfig;
 
 /// The clients of one task.
 #[derive(Debug, Clone)]
@@ -82,6 +83,50 @@ pub fn task_clients(
         }
     }
     Ok(TaskClients { client, producer, warnings })
+}
+
+/// The clients of one task in at-least-once mode.
+#[derive(Debug, Clone)]
+pub struct PlainClients {
+    /// For its connections.
+    pub client: ClientConfig,
+    /// For its producer.
+    pub producer: PlainConfig,
+}
+
+/// The clients of task `task` of a connector, in at-least-once mode. Kafka Connect's defaults (no limit on waiting, one
+/// request in flight) are kept where they matter: order per partition, and no record given up.
+///
+/// # Errors
+/// What the clients refuse, naming the property.
+pub fn plain_clients(
+    worker: &WorkerConfig,
+    connector: &Properties,
+    name: &str,
+    task: u32,
+) -> Result<PlainClients, String> {
+    let mut merged = with_bootstrap(worker);
+    let mut own = Properties::new();
+    overlay(&mut own, &worker.originals, "producer.");
+    overlay(&mut own, connector, "producer.override.");
+    merged.extend(own.clone());
+    let (mut client, _) = ClientConfig::from_properties(&merged).map_err(|error| error.to_string())?;
+    if !own.contains_key("client.id") {
+        client.client_id = format!("connector-producer-{name}-{task}");
+    }
+    own.entry("delivery.timeout.ms".to_owned()).or_insert_with(|| i32::MAX.to_string());
+    // The sizes and times of both producers have the same names and checks; the transactional id is not used.
+    own.insert("transactional.id".to_owned(), "none".to_owned());
+    own.remove("enable.idempotence");
+    let (read, _) = ProducerConfig::from_properties(&own).map_err(|error| error.to_string())?;
+    let producer = PlainConfig {
+        delivery_timeout: read.delivery_timeout,
+        max_block: read.max_block,
+        batch_bytes: read.batch_bytes,
+        buffer_memory_bytes: read.buffer_memory_bytes,
+        max_in_flight: read.max_in_flight,
+    };
+    Ok(PlainClients { client, producer })
 }
 
 /// `<group.id>-<connector>-<task>`: the same id that a Java worker gives the task.

@@ -7,11 +7,12 @@
 use super::fence::fence_beyond;
 use super::supervisor::{TaskState, supervise};
 use crate::config::ConfigErrors;
-use crate::config::clients::{task_clients, worker_client};
+use crate::config::clients::{plain_clients, task_clients, worker_client};
 use crate::config::connector::ConnectorConfig;
 use crate::config::properties::ConnectorFile;
 use crate::config::worker::{Delivery, WorkerConfig};
 use crate::metrics::TaskMetrics;
+use crate::store::offset_file::OffsetFile;
 use crate::store::offset_topic;
 use crate::task::ahead::Target;
 use crate::task::run::TaskSpec;
@@ -92,13 +93,21 @@ pub async fn run(
     for file in files {
         checked.push(check(&worker, file, &registry, &checked)?);
     }
+    let file = match &worker.delivery {
+        Delivery::AtLeastOnce(path) => {
+            let file = OffsetFile::open(path).map_err(|problem| ConfigErrors::one("worker", problem))?;
+            Some(Arc::new(file))
+        }
+        Delivery::ExactlyOnce(_) => None,
+    };
     let cluster = connect(&worker).await?;
+    let place = Place { worker, registry, cluster, file, stop };
     let mut tasks = JoinSet::new();
     let mut connectors = Vec::new();
     for one in checked {
-        connectors.push(start(&worker, one, &registry, &cluster, &stop, &mut tasks).await?);
+        connectors.push(start(&place, one, &mut tasks).await?);
     }
-    cluster.close().await;
+    place.cluster.close().await;
     let mut ends = Ends::new();
     while let Some(ended) = tasks.join_next().await {
         match ended {
@@ -140,9 +149,11 @@ fn check(
     let connector = make();
     let config = ConnectorConfig::check(worker, file.config, &*connector)?;
     config.converters(worker, registry)?;
-    if matches!(worker.delivery, Delivery::ExactlyOnce(_)) {
-        task_clients(worker, &config.originals, &config.name, 0).map_err(|problem| ConfigErrors::one(of, problem))?;
-    }
+    let clients = match worker.delivery {
+        Delivery::ExactlyOnce(_) => task_clients(worker, &config.originals, &config.name, 0).map(drop),
+        Delivery::AtLeastOnce(_) => plain_clients(worker, &config.originals, &config.name, 0).map(drop),
+    };
+    clients.map_err(|problem| ConfigErrors::one(of, problem))?;
     for warning in &config.warnings {
         tracing::warn!(connector = config.name, "{warning}");
     }
@@ -159,14 +170,16 @@ async fn connect(worker: &WorkerConfig) -> Result<Cluster, StartError> {
     Ok(cluster)
 }
 
-async fn start(
-    worker: &Arc<WorkerConfig>,
-    one: Checked,
-    registry: &PluginRegistry,
-    cluster: &Cluster,
-    stop: &StopSignal,
-    tasks: &mut JoinSet<(String, TaskState)>,
-) -> Result<Started, StartError> {
+/// What all tasks of this process share.
+struct Place {
+    worker: Arc<WorkerConfig>,
+    registry: PluginRegistry,
+    cluster: Cluster,
+    file: Option<Arc<OffsetFile>>,
+    stop: StopSignal,
+}
+
+async fn start(place: &Place, one: Checked, tasks: &mut JoinSet<(String, TaskState)>) -> Result<Started, StartError> {
     let Checked { config, mut connector, make, target } = one;
     let failed = |problem: String| StartError::Connector { connector: config.name.clone(), problem };
     let name = config.name.clone();
@@ -181,22 +194,25 @@ async fn start(
     if task_configs.len() > config.tasks_max {
         return Err(failed(format!("it made {} tasks, and tasks.max is {}", task_configs.len(), config.tasks_max)));
     }
-    if matches!(worker.delivery, Delivery::ExactlyOnce(_)) {
-        let admin = Admin::new(cluster.clone());
-        fence_beyond(&admin, &worker.group_id, &config.name, task_configs.len()).await.map_err(StartError::Cluster)?;
+    if matches!(place.worker.delivery, Delivery::ExactlyOnce(_)) {
+        let admin = Admin::new(place.cluster.clone());
+        fence_beyond(&admin, &place.worker.group_id, &config.name, task_configs.len())
+            .await
+            .map_err(StartError::Cluster)?;
     }
     let (target, _) = watch::channel(target);
     for (number, properties) in task_configs.into_iter().enumerate() {
         let spec = TaskSpec {
-            worker: worker.clone(),
+            worker: place.worker.clone(),
             connector: config.clone(),
-            registry: registry.clone(),
+            registry: place.registry.clone(),
+            file: place.file.clone(),
             number: u32::try_from(number).unwrap_or(u32::MAX),
             properties,
             make: Box::new(move || make().task()),
             metrics: Arc::new(TaskMetrics::default()),
         };
-        let (name, stop, target) = (spec.name(), stop.clone(), target.subscribe());
+        let (name, stop, target) = (spec.name(), place.stop.clone(), target.subscribe());
         let (states, _) = watch::channel(TaskState::Unassigned);
         tasks.spawn(async move { (name, supervise(spec, stop, target, states).await) });
     }

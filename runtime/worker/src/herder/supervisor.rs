@@ -4,7 +4,7 @@ use super::restart::{Next, Progress, Restarts};
 use crate::config::worker::Delivery;
 use crate::error::TaskFailure;
 use crate::task::ahead::Target;
-use crate::task::run::{TaskSpec, exactly_once};
+use crate::task::run::{TaskSpec, at_least_once, exactly_once};
 use oncewire_api::StopSignal;
 use tokio::sync::watch;
 
@@ -94,6 +94,9 @@ fn settle(states: &watch::Sender<TaskState>, state: TaskState) -> TaskState {
 async fn live_once(spec: &TaskSpec, stop: &StopSignal, target: watch::Receiver<Target>) -> Result<(), TaskFailure> {
     match &spec.worker.delivery {
         Delivery::ExactlyOnce(topic) => exactly_once(spec, topic, stop, target).await,
-        Delivery::AtLeastOnce(_) => crate::task::at_least_once::run(spec, stop, target).await,
+        Delivery::AtLeastOnce(path) => match &spec.file {
+            Some(file) => at_least_once(spec, file, stop, target).await,
+            None => Err(TaskFailure::failed(format!("offsets file {} was not opened", path.display()))),
+        },
     }
 }

@@ -1,5 +1,6 @@
 //! What the worker remembers: each store is a fold over records plus a thin reader or writer.
 
+pub mod connector_offsets;
 pub mod java_map;
 pub mod offset_file;
 pub mod offset_fold;

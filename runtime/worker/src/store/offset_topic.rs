@@ -5,20 +5,17 @@
 //! open transaction of someone else makes it wait, never stop short (KIP-618; Materialize issue 9249 tells of the reverse
 //! order). The offsets that a task sees are those at its start and those that it has committed since.
 
+use super::connector_offsets::{ConnectorOffsets, write_value};
 use super::offset_fold::OffsetFold;
 use crate::config::worker::OffsetsTopic;
 use crate::error::TaskFailure;
 use crate::task::offset_buffer::OffsetBuffer;
-use async_trait::async_trait;
-use bytes::Bytes;
-use oncewire_api::{OffsetReader, SourceOffset, SourcePartition, TaskError};
+use oncewire_api::OffsetReader;
 use oncewire_client::admin::{Admin, NewTopic, TopicOutcome};
 use oncewire_client::cluster::Cluster;
 use oncewire_client::producer::{Stage, partition_for_key};
 use oncewire_client::reader::{Isolation, LogReader, ReaderOptions};
-use oncewire_plugins::json::{offset_key_bytes, write_offset_value};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long one read of the topic to its end may take before the task gives up and is started again: 5 minutes. It has to
@@ -69,15 +66,12 @@ pub async fn ensure(cluster: &Cluster, topic: &OffsetsTopic) -> Result<(), Strin
     }
 }
 
-/// One connector's offsets, as a task sees them.
+/// One connector's offsets, as a task reads and writes them.
 #[derive(Debug, Clone)]
 pub struct TaskOffsets {
     topic: Arc<str>,
-    connector: Arc<str>,
     partitions: u32,
-    fold: Arc<Mutex<OffsetFold>>,
-    /// Key bytes and Kafka partition of each source partition that was written since the start.
-    written: HashMap<SourcePartition, (Bytes, u32)>,
+    offsets: ConnectorOffsets,
 }
 
 impl TaskOffsets {
@@ -101,23 +95,17 @@ impl TaskOffsets {
                 }
             })
             .await?;
-        Ok(Self {
-            topic: topic.into(),
-            connector: connector.into(),
-            partitions,
-            fold: Arc::new(Mutex::new(fold)),
-            written: HashMap::new(),
-        })
+        Ok(Self { topic: topic.into(), partitions, offsets: ConnectorOffsets::new(connector, fold) })
     }
 
     /// How many source partitions have an offset.
     pub fn len(&self) -> usize {
-        self.with(|fold| fold.len())
+        self.offsets.len()
     }
 
     /// Whether no source partition has an offset.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.offsets.is_empty()
     }
 
     /// Encodes the offsets as records of the topic.
@@ -127,65 +115,25 @@ impl TaskOffsets {
     pub fn stage(&mut self, offsets: &OffsetBuffer, stage: &mut Stage, now_ms: i64) -> Result<(), TaskFailure> {
         let mut value = Vec::new();
         for (partition, offset) in offsets.entries() {
-            if !self.written.contains_key(partition) {
-                let found = self.key_of(partition)?;
-                self.written.insert(partition.clone(), found);
-            }
-            let Some((key, kafka_partition)) = self.written.get(partition) else { continue };
+            let key = self.offsets.key(partition)?;
             value.clear();
             if let Some(offset) = offset {
-                write_offset_value(offset, &mut value).map_err(|error| {
-                    TaskFailure::failed(format!("offset {offset} of {partition} can't be stored: {error}"))
-                })?;
+                write_value(partition, offset, &mut value)?;
             }
             let value = offset.is_some().then_some(value.as_slice());
-            stage.append(&self.topic, *kafka_partition, now_ms, Some(key), value, &[])?;
+            let kafka_partition = partition_for_key(&key, self.partitions);
+            stage.append(&self.topic, kafka_partition, now_ms, Some(&key), value, &[])?;
         }
         Ok(())
     }
 
     /// Notes offsets whose transaction was committed.
     pub fn committed(&mut self, offsets: &OffsetBuffer, now_ms: i64) {
-        let mut fold = self.fold.lock().unwrap_or_else(PoisonError::into_inner);
-        for (partition, offset) in offsets.entries() {
-            if let Some((key, _)) = self.written.get(partition) {
-                fold.committed(partition, key, offset.clone(), now_ms);
-            }
-        }
+        self.offsets.committed(offsets, now_ms);
     }
 
     /// What the task reads its offsets through.
     pub fn reader(&self) -> Arc<dyn OffsetReader> {
-        Arc::new(Snapshot(self.fold.clone()))
-    }
-
-    fn key_of(&self, partition: &SourcePartition) -> Result<(Bytes, u32), TaskFailure> {
-        let known = self.with(|fold| fold.key(partition).cloned());
-        let key = match known {
-            Some(key) => key,
-            None => {
-                let key = offset_key_bytes(&self.connector, partition).map_err(|error| {
-                    TaskFailure::failed(format!("source partition {partition} can't be stored: {error}"))
-                })?;
-                Bytes::from(key)
-            }
-        };
-        let kafka_partition = partition_for_key(&key, self.partitions);
-        Ok((key, kafka_partition))
-    }
-
-    fn with<R>(&self, look: impl FnOnce(&OffsetFold) -> R) -> R {
-        // A panic elsewhere leaves whole entries, so a poisoned lock is taken as it is.
-        look(&self.fold.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-struct Snapshot(Arc<Mutex<OffsetFold>>);
-
-#[async_trait]
-impl OffsetReader for Snapshot {
-    async fn offsets(&self, partitions: &[SourcePartition]) -> Result<Vec<Option<SourceOffset>>, TaskError> {
-        let fold = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(partitions.iter().map(|partition| fold.offset(partition).cloned()).collect())
+        self.offsets.reader()
     }
 }

@@ -23,6 +23,11 @@ impl Notices {
         pending.commit = true;
     }
 
+    /// At-least-once mode: these records are in the log; their offsets are stored later.
+    pub fn acknowledged(&self, records: Vec<(SourceRecord, bool)>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).records.extend(records);
+    }
+
     /// Tells the task, in order: each record, then the commit. Its errors are logged: what is committed stays committed.
     pub async fn deliver(&self, task: &mut dyn SourceTask) {
         let pending = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));

@@ -6,21 +6,27 @@
 //! close the connections. What does not come back within `task.shutdown.graceful.timeout.ms` is abandoned.
 
 use super::ahead::{Ahead, AheadEnd, DEPTH, Polled, Target};
+use super::at_least_once::AtLeastOnce;
 use super::boundary::{Boundary, BoundaryState};
 use super::exactly_once::ExactlyOnce;
 use super::notices::Notices;
 use super::prepare::Preparer;
 use super::topics::Topics;
-use crate::config::clients::{TaskClients, task_clients};
+use crate::config::clients::{TaskClients, plain_clients, task_clients};
 use crate::config::connector::ConnectorConfig;
 use crate::config::worker::{OffsetsTopic, WorkerConfig};
 use crate::error::TaskFailure;
 use crate::metrics::TaskMetrics;
+use crate::store::connector_offsets::ConnectorOffsets;
+use crate::store::offset_file::OffsetFile;
+use crate::store::offset_fold::OffsetFold;
 use crate::store::offset_topic::TaskOffsets;
 use oncewire_api::plugin::PluginRegistry;
-use oncewire_api::{Properties, SourceTask, StopSignal, StopTrigger, TaskContext, TransactionContext, stop_signal};
+use oncewire_api::{
+    OffsetReader, Properties, SourceTask, StopSignal, StopTrigger, TaskContext, TransactionContext, stop_signal,
+};
 use oncewire_client::cluster::Cluster;
-use oncewire_client::producer::TransactionalProducer;
+use oncewire_client::producer::{PlainProducer, Stage, TransactionalProducer};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -42,6 +48,8 @@ pub struct TaskSpec {
     pub number: u32,
     /// The configuration that the connector made for it.
     pub properties: Properties,
+    /// The offsets file, in at-least-once mode.
+    pub file: Option<Arc<OffsetFile>>,
     /// Makes an instance that was not started.
     pub make: Box<dyn Fn() -> Box<dyn SourceTask> + Send + Sync>,
     /// Counters.
@@ -123,7 +131,7 @@ async fn live(
     producer: &Arc<TransactionalProducer>,
 ) -> Result<(), TaskFailure> {
     let Some(identity) = unless_stopped(stop, producer.init()).await else { return Ok(()) };
-    let identity = identity?;
+    let identity = identity.map_err(|error| timeout_advice(error.into(), clients))?;
     let read = TaskOffsets::read(cluster, &topic.name, &spec.connector.name);
     let Some(offsets) = unless_stopped(stop, read).await else { return Ok(()) };
     let offsets = offsets?;
@@ -135,43 +143,154 @@ async fn live(
         "older owners are fenced, offsets are read"
     );
     let transaction = (spec.connector.boundary == Boundary::Connector).then(TransactionContext::new);
+    let sides = Sides {
+        offsets: offsets.reader(),
+        transaction,
+        stage: producer.stage(),
+        sticky_bytes: clients.producer.batch_bytes,
+        own_topic: topic.name.as_str().into(),
+    };
+    let started = start(spec, target, cluster, sides).await?;
+    let boundary = BoundaryState::new(spec.connector.boundary, clients.producer.transaction_timeout, Instant::now());
+    let work = ExactlyOnce::new(producer.clone(), offsets, boundary, started.notices.clone(), spec.metrics.clone());
+    started.live(Work::ExactlyOnce(Box::new(work)), spec.worker.graceful_timeout).run(stop).await
+}
+
+/// Runs the task once, at-least-once, until a stop or a failure.
+///
+/// # Errors
+/// Why it can't go on.
+pub async fn at_least_once(
+    spec: &TaskSpec,
+    file: &Arc<OffsetFile>,
+    stop: &StopSignal,
+    target: watch::Receiver<Target>,
+) -> Result<(), TaskFailure> {
+    let clients = plain_clients(&spec.worker, &spec.connector.originals, &spec.connector.name, spec.number)
+        .map_err(TaskFailure::failed)?;
+    let Some(cluster) = unless_stopped(stop, Cluster::connect(clients.client.clone())).await else { return Ok(()) };
+    let cluster = cluster?;
+    let producer = PlainProducer::new(cluster.clone(), clients.producer.clone());
+    let mut fold = OffsetFold::new(&spec.connector.name);
+    for (key, value) in file.entries() {
+        fold.apply(Some(&key), value.as_ref(), 0);
+    }
+    let offsets = ConnectorOffsets::new(&spec.connector.name, fold);
+    let sides = Sides {
+        offsets: offsets.reader(),
+        transaction: None,
+        stage: producer.stage(),
+        sticky_bytes: clients.producer.batch_bytes,
+        own_topic: "".into(),
+    };
+    let lived = match start(spec, target, &cluster, sides).await {
+        Err(failure) => Err(failure),
+        Ok(started) => {
+            let flush = (spec.worker.offset_flush_interval, spec.worker.offset_flush_timeout);
+            let (notices, metrics) = (started.notices.clone(), spec.metrics.clone());
+            let work = AtLeastOnce::new(producer, offsets, file.clone(), notices, metrics, flush);
+            started.live(Work::AtLeastOnce(Box::new(work)), spec.worker.graceful_timeout).run(stop).await
+        }
+    };
+    cluster.close().await;
+    lived
+}
+
+/// A transaction timeout above the brokers' limit is a person's mistake: say what to change.
+fn timeout_advice(failure: TaskFailure, clients: &TaskClients) -> TaskFailure {
+    const CODE: &str = "INVALID_TRANSACTION_TIMEOUT";
+    match failure {
+        TaskFailure::Failed(message) if message.contains(CODE) => TaskFailure::failed(format!(
+            "{message}; transaction.timeout.ms is {}, lower it, or raise the brokers' transaction.max.timeout.ms",
+            clients.producer.transaction_timeout.as_millis()
+        )),
+        other => other,
+    }
+}
+
+/// What differs between the two modes when a task is started.
+struct Sides {
+    offsets: Arc<dyn OffsetReader>,
+    transaction: Option<TransactionContext>,
+    stage: Stage,
+    sticky_bytes: usize,
+    own_topic: Arc<str>,
+}
+
+/// A task that polls.
+struct Started {
+    trigger: StopTrigger,
+    ahead: JoinHandle<AheadEnd>,
+    notices: Notices,
+    polled: mpsc::Receiver<Polled>,
+}
+
+impl Started {
+    fn live(self, work: Work, graceful: Duration) -> Life {
+        Life { graceful, trigger: self.trigger, ahead: self.ahead, work, polled: self.polled }
+    }
+}
+
+async fn start(
+    spec: &TaskSpec,
+    target: watch::Receiver<Target>,
+    cluster: &Cluster,
+    sides: Sides,
+) -> Result<Started, TaskFailure> {
+    let converters = spec
+        .connector
+        .converters(&spec.worker, &spec.registry)
+        .map_err(|error| TaskFailure::failed(error.to_string()))?;
     let (trigger, signal) = stop_signal();
-    let context = TaskContext::new(
-        spec.connector.name.as_str(),
-        spec.number,
-        offsets.reader(),
-        signal.clone(),
-        transaction.clone(),
-    );
+    let name = spec.connector.name.as_str();
+    let context = TaskContext::new(name, spec.number, sides.offsets, signal.clone(), sides.transaction.clone());
     let mut task = (spec.make)();
     if let Err(error) = task.start(context, &spec.properties).await {
         task.stop().await;
         return Err(TaskFailure::failed(super::ahead::with_causes(&error)));
     }
     tracing::info!(task = spec.name(), "running");
-    let converters = spec
-        .connector
-        .converters(&spec.worker, &spec.registry)
-        .map_err(|error| TaskFailure::failed(error.to_string()))?;
-    let topics = Topics::new(
-        cluster.clone(),
-        spec.connector.topic_creation.clone(),
-        clients.producer.batch_bytes,
-        u64::from(spec.number) + 1,
-    );
-    let own_topic = topic.name.as_str().into();
-    let mut preparer = Preparer::new(converters, topics, producer.stage(), spec.connector.tolerance, own_topic);
+    let seed = u64::from(spec.number) + 1;
+    let topics = Topics::new(cluster.clone(), spec.connector.topic_creation.clone(), sides.sticky_bytes, seed);
+    let mut preparer = Preparer::new(converters, topics, sides.stage, spec.connector.tolerance, sides.own_topic);
     if task.wants_commit_record() {
         preparer.keep_records();
     }
     let notices = Notices::default();
     let (out, polled) = mpsc::channel(DEPTH);
-    let ahead = Ahead { task, preparer, transaction, notices: notices.clone(), stop: signal, target, out };
-    let boundary = BoundaryState::new(spec.connector.boundary, clients.producer.transaction_timeout, Instant::now());
-    let work = ExactlyOnce::new(producer.clone(), offsets, boundary, notices, spec.metrics.clone());
-    Life { graceful: spec.worker.graceful_timeout, trigger, ahead: tokio::spawn(ahead.run()), work, polled }
-        .run(stop)
-        .await
+    let ahead =
+        Ahead { task, preparer, transaction: sides.transaction, notices: notices.clone(), stop: signal, target, out };
+    Ok(Started { trigger, ahead: tokio::spawn(ahead.run()), notices, polled })
+}
+
+/// The delivering side of a task.
+enum Work {
+    ExactlyOnce(Box<ExactlyOnce>),
+    AtLeastOnce(Box<AtLeastOnce>),
+}
+
+impl Work {
+    async fn run(&mut self, polled: &mut mpsc::Receiver<Polled>) -> Result<(), TaskFailure> {
+        match self {
+            Self::ExactlyOnce(work) => work.run(polled).await,
+            Self::AtLeastOnce(work) => work.run(polled).await,
+        }
+    }
+
+    /// `worked` says how `run` ended: without transactions, what is acknowledged may be stored after a failure too.
+    async fn finish(&mut self, worked: Result<(), TaskFailure>) -> Result<(), TaskFailure> {
+        match self {
+            Self::ExactlyOnce(work) => match worked {
+                Ok(()) => work.finish().await,
+                failed => failed,
+            },
+            Self::AtLeastOnce(work) => {
+                let finished = work.finish().await;
+                work.close(PRODUCER_CLOSE_MAX).await;
+                worked.and(finished)
+            }
+        }
+    }
 }
 
 /// The two sides of a running task and what ends them.
@@ -179,7 +298,7 @@ struct Life {
     graceful: Duration,
     trigger: StopTrigger,
     ahead: JoinHandle<AheadEnd>,
-    work: ExactlyOnce,
+    work: Work,
     polled: mpsc::Receiver<Polled>,
 }
 
@@ -218,8 +337,7 @@ impl Life {
             }
         };
         let result = match (worked, ended) {
-            (Some(Ok(())), Ok(())) => self.work.finish().await,
-            (Some(Err(failure)), _) | (Some(Ok(())), Err(failure)) => Err(failure),
+            (Some(worked), ended) => self.work.finish(worked.and(ended)).await,
             (None, ended) => {
                 tracing::warn!("a commit did not end in {:?} and was given up", self.graceful);
                 ended
