@@ -1,3 +1,4 @@
+//! Record batches from anywhere: decoding, decompression, control records.
 #![no_main]
 
 #[path = "../bodies/batch.rs"]

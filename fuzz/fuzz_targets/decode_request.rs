@@ -1,3 +1,4 @@
+//! Requests from anywhere, as the dev broker reads them: header, guard, body.
 #![no_main]
 
 #[path = "../bodies/messages.rs"]

@@ -1,3 +1,4 @@
+//! Responses from anywhere, as the client reads them: header, guard, body.
 #![no_main]
 
 #[path = "../bodies/messages.rs"]

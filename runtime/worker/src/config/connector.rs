@@ -37,8 +37,8 @@ pub struct ConnectorConfig {
 
 /// The properties of every source connector.
 pub fn config_def() -> ConfigDef {
-    use ConfigType::{Boolean, Class, Int, List, Long, String};
-    use Importance::{High, Low, Medium};
+    use ConfigType::{Class, Int, List, String};
+    use Importance::{High, Low};
     let text =
         |key, kind, default: &str, importance, doc: &str| ConfigKey::with_default(key, kind, default, importance, doc);
     ConfigDef::new()
@@ -59,6 +59,17 @@ pub fn config_def() -> ConfigDef {
             text("config.action.reload", String, "restart", Low, "what a changed secret does")
                 .validator(Validator::one_of_ignoring_case(&["none", "restart"])),
         )
+        .merged(errors_def())
+        .merged(transactions_def())
+}
+
+/// What becomes of records that can't be converted (KIP-298).
+fn errors_def() -> ConfigDef {
+    use ConfigType::{Boolean, Long, String};
+    use Importance::{Low, Medium};
+    let text =
+        |key, kind, default: &str, importance, doc: &str| ConfigKey::with_default(key, kind, default, importance, doc);
+    ConfigDef::new()
         .define(
             text(
                 "errors.tolerance",
@@ -73,6 +84,15 @@ pub fn config_def() -> ConfigDef {
         .define(text("errors.retry.delay.max.ms", Long, "60000", Low, "longest wait between such tries"))
         .define(text("errors.log.enable", Boolean, "false", Low, "whether left out records are logged"))
         .define(text("errors.log.include.messages", Boolean, "false", Low, "whether their content is logged"))
+}
+
+/// Transactions and topics (KIP-618, KIP-158).
+fn transactions_def() -> ConfigDef {
+    use ConfigType::{Boolean, List, Long, String};
+    use Importance::{Low, Medium};
+    let text =
+        |key, kind, default: &str, importance, doc: &str| ConfigKey::with_default(key, kind, default, importance, doc);
+    ConfigDef::new()
         .define(
             text(
                 "exactly.once.support",
