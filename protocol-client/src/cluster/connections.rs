@@ -167,8 +167,10 @@ impl Connections {
         let state = slot.lock();
         match &state.live {
             Some((_, connection)) if connection.is_open() => Readiness::Connected,
-            _ if state.failures > 0 => Readiness::Failed,
-            _ => Readiness::Untried,
+            // It broke, or its broker did not answer: others first.
+            Some(_) => Readiness::Failed,
+            None if state.failures > 0 => Readiness::Failed,
+            None => Readiness::Untried,
         }
     }
 

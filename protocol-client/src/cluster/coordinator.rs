@@ -9,7 +9,7 @@ use kafka_protocol::messages::{FindCoordinatorRequest, FindCoordinatorResponse};
 use kafka_protocol::protocol::StrBytes;
 
 use super::Cluster;
-use super::types::{Call, CoordinatorKind, NodeId, Target, Versions};
+use super::types::{Call, CoordinatorKind, NodeId, Versions};
 use crate::config::BrokerAddress;
 use crate::error::{BrokerError, Error};
 use crate::wire::error_code::codes;
@@ -93,7 +93,7 @@ impl Cluster {
         if missing.is_empty() {
             return results;
         }
-        let call = Call::to(Target::Any);
+        let call = self.lookup_call();
         let batched = missing.len() > 1
             && matches!(self.version::<FindCoordinatorRequest>(call).await, Ok(version) if version >= VERSION_BATCHED);
         let chunks: Vec<&[String]> = if batched { vec![missing.as_slice()] } else { missing.chunks(1).collect() };
@@ -105,7 +105,7 @@ impl Cluster {
 
     async fn find(&self, kind: CoordinatorKind, keys: &[String]) -> BTreeMap<String, Result<NodeId, Error>> {
         let versions = if keys.len() > 1 { Versions { min: VERSION_BATCHED, max: i16::MAX } } else { Versions::ANY };
-        let call = Call { versions, ..Call::to(Target::Any) };
+        let call = Call { versions, ..self.lookup_call() };
         let build = |version| request(version, kind, keys);
         match self.call(call, build).await {
             Err(error) => keys.iter().map(|key| (key.clone(), Err(error.clone()))).collect(),

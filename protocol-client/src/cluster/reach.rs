@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Cluster;
-use super::connections::{PeerKey, Readiness};
+use super::connections::PeerKey;
 use super::types::{NodeId, Purpose, Target};
 use crate::config::BrokerAddress;
 use crate::error::{ConnectFailure, Error};
@@ -52,24 +52,18 @@ impl Cluster {
         Err(Error::NoBroker { attempts })
     }
 
-    /// All brokers by how promising they are, then the bootstrap servers: they are asked only when no known broker answers.
+    /// Known brokers and bootstrap servers, those that are connected first, those that failed last; among equals the
+    /// bootstrap servers come after the brokers.
     fn candidates(&self, purpose: Purpose) -> Vec<(PeerKey, BrokerAddress)> {
-        let known: Vec<(PeerKey, BrokerAddress)> = self
-            .inner
-            .lock_metadata()
-            .brokers()
-            .map(|broker| (PeerKey::Node(broker.id), broker.address.clone()))
-            .collect();
+        let mut peers: Vec<(PeerKey, BrokerAddress)> = {
+            let metadata = self.inner.lock_metadata();
+            metadata.brokers().map(|broker| (PeerKey::Node(broker.id), broker.address.clone())).collect()
+        };
         let bootstrap = self.inner.config.bootstrap_servers.iter().cloned().enumerate();
-        let readiness = |peer| self.inner.connections.readiness(peer, purpose);
-        let mut candidates: Vec<(Readiness, PeerKey, BrokerAddress)> =
-            known.into_iter().map(|(peer, address)| (readiness(peer), peer, address)).collect();
-        candidates.sort_by_key(|(readiness, peer, _)| (*readiness, *peer));
-        let mut last: Vec<(Readiness, PeerKey, BrokerAddress)> = bootstrap
-            .map(|(index, address)| (readiness(PeerKey::Bootstrap(index)), PeerKey::Bootstrap(index), address))
-            .collect();
-        last.sort_by_key(|(readiness, peer, _)| (*readiness, *peer));
-        candidates.into_iter().chain(last).map(|(_, peer, address)| (peer, address)).collect()
+        peers.extend(bootstrap.map(|(index, address)| (PeerKey::Bootstrap(index), address)));
+        // A stable sort: equals keep their order.
+        peers.sort_by_cached_key(|(peer, _)| self.inner.connections.readiness(*peer, purpose));
+        peers
     }
 
     async fn connect_to(&self, peer: PeerKey, purpose: Purpose, address: &BrokerAddress) -> Result<Connection, Error> {

@@ -15,12 +15,15 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Cluster;
 use super::metadata::TopicAnswer;
-use super::types::{Call, Target, TopicMetadata};
+use super::types::{Call, Purpose, Target, TopicMetadata};
 use crate::error::Error;
 use crate::wire::error_code::codes;
 
 /// Requests keep at least this far apart, however many partitions move at once.
 const REFRESH_INTERVAL_MIN: Duration = Duration::from_millis(50);
+/// A broker that does not answer such a question for this long is given up for another one, though it may only be slow: any
+/// broker can answer, and the connection carries nothing else.
+const LOOKUP_TIMEOUT_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(super) struct Refresh {
@@ -90,7 +93,8 @@ impl Cluster {
     }
 
     async fn ask(&self, topics: &BTreeSet<String>) -> Result<(), Error> {
-        let reply = self.call(Call::to(Target::Any), |_| request(topics)).await?;
+        let call = self.lookup_call();
+        let reply = self.call(call, |_| request(topics)).await?;
         let code = reply.body.error_code;
         let mut metadata = self.inner.lock_metadata();
         if code == codes::REBOOTSTRAP_REQUIRED {
@@ -136,6 +140,12 @@ impl Cluster {
             }
             retry.pause(error).await?;
         }
+    }
+
+    /// How metadata and coordinators are asked for.
+    pub(super) fn lookup_call(&self) -> Call {
+        let timeout = self.inner.config.request_timeout.min(LOOKUP_TIMEOUT_MAX);
+        Call { purpose: Purpose::Metadata, timeout: Some(timeout), ..Call::to(Target::Any) }
     }
 
     fn looked_up(&self, name: &str) -> Result<Option<Arc<TopicMetadata>>, Error> {

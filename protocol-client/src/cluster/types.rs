@@ -22,9 +22,11 @@ impl fmt::Display for NodeId {
 /// per connection at a time: behind a long-polling Fetch, or a Produce that waits for replicas, everything else waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Purpose {
-    /// Metadata, coordinators' look-up, admin: short questions.
+    /// Administration. A broker may work on one of these for as long as its timeout.
     #[default]
     Control,
+    /// Metadata and the look-up of coordinators: everything else waits for these, so nothing may stand before them.
+    Metadata,
     /// Produce.
     Data,
     /// Requests to a transaction or group coordinator.

@@ -40,8 +40,9 @@ const IN_FLIGHT_MAX: usize = 64;
 /// Frames and bytes that go into one write.
 const WRITE_FRAMES_MAX: usize = 32;
 const WRITE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Brokers answer REQUEST_TIMED_OUT when the time that a request names is up; their answer gets this long to arrive.
-const ANSWER_GRACE: Duration = Duration::from_secs(2);
+/// Brokers answer REQUEST_TIMED_OUT when the time that a request names is up; their answer gets this long to arrive, but no
+/// longer than the request itself had.
+const ANSWER_GRACE_MAX: Duration = Duration::from_secs(2);
 
 /// What a connection is told when it is made.
 #[derive(Debug)]
@@ -286,7 +287,7 @@ fn admit(outgoing: Outgoing, frames: &mut FrameQueue, in_flight: &InFlight) {
         correlation_id: outgoing.correlation_id,
         api: outgoing.api,
         version: outgoing.version,
-        deadline: Instant::now() + outgoing.timeout + ANSWER_GRACE,
+        deadline: Instant::now() + outgoing.timeout + ANSWER_GRACE_MAX.min(outgoing.timeout),
         answer: outgoing.answer,
         _place: outgoing.place,
     });

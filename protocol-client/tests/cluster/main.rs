@@ -134,6 +134,27 @@ async fn when_the_known_broker_dies_the_bootstrap_servers_are_asked() {
 }
 
 #[tokio::test]
+async fn a_broker_that_stops_answering_does_not_hold_metadata_back() {
+    let frozen = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let (one, two) = (TcpListener::bind("127.0.0.1:0").await.unwrap(), TcpListener::bind("127.0.0.1:0").await.unwrap());
+    let both = [(1, one.local_addr().unwrap()), (2, two.local_addr().unwrap())];
+    let is_frozen = Arc::clone(&frozen);
+    let first = FakeBroker::on(one, move |head, body| {
+        // An empty frame is no answer: the client goes on waiting.
+        let silent = is_frozen.load(Ordering::SeqCst);
+        Some(if silent { bytes::Bytes::new() } else { metadata(head, body, &both, 1) })
+    });
+    let second = FakeBroker::on(two, move |head, body| Some(metadata(head, body, &both, 2)));
+    let mut config = config(&first.address.to_string());
+    config.request_timeout = Duration::from_millis(20);
+    let cluster = Cluster::connect(config).await.unwrap();
+    frozen.store(true, Ordering::SeqCst);
+    assert!(cluster.topic("t").await.unwrap().is_some());
+    assert_eq!(second.count(ApiKey::Metadata), 1);
+    cluster.close().await;
+}
+
+#[tokio::test]
 async fn a_group_and_a_transactional_id_of_one_name_find_their_own_coordinators() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
