@@ -9,7 +9,7 @@ use oncewire_system_tests::job::Job;
 use oncewire_system_tests::process::{LOOK_EVERY, Signal};
 use oncewire_system_tests::target::Target;
 
-const LINES: u64 = 1_000_000;
+const LINES: u64 = 600_000;
 
 const CRASHES: u64 = 2;
 
@@ -27,6 +27,7 @@ fn a_worker_survives_its_broker(target: Target) {
     write_lines(&job.file(), LINES, LINE_BYTES).expect("the file can be written");
     let topic = job.topic();
 
+    let began = Instant::now();
     let mut worker = job.start();
     for crash in 1..=CRASHES {
         let goal = client.end(&topic, Isolation::Committed) + 10_000;
@@ -37,12 +38,15 @@ fn a_worker_survives_its_broker(target: Target) {
             assert!(Instant::now() < deadline, "a transaction is open at some moment");
             std::thread::sleep(LOOK_EVERY);
         }
+        println!("crash {crash} at {:.1?}, offset {}", began.elapsed(), client.end(&topic, Isolation::Committed));
         broker.kill9();
         broker.restart();
+        println!("the broker is back at {:.1?}", began.elapsed());
         let end = client.end(&topic, Isolation::Committed);
         assert!((end as u64) < LINES, "crash {crash} came at offset {end}, after the last line");
     }
     client.wait_for_visible(&topic, LINES, &mut worker, END_PATIENCE);
+    println!("all lines are visible at {:.1?}; the worker wrote:\n{}", began.elapsed(), worker.log());
     worker.signal(Signal::Terminate);
     assert_eq!(worker.wait(STEP_PATIENCE).code(), Some(0), "an orderly end; the worker wrote:\n{}", worker.log());
 
