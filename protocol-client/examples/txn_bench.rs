@@ -7,12 +7,11 @@
 //! Records of 84 bytes go to fresh topics, with 1, 100, 2,000 and 20,000 records in each transaction, with and without waiting
 //! for the markers. As in a source task, the next transaction's records are encoded while the last one commits.
 
-use kafka_protocol::messages::create_topics_request::CreatableTopic;
-use kafka_protocol::messages::{CreateTopicsRequest, TopicName};
-use kafka_protocol::protocol::StrBytes;
-use oncewire_client::cluster::{Call, Cluster, Target};
+use oncewire_client::admin::{Admin, NewTopic};
+use oncewire_client::cluster::Cluster;
 use oncewire_client::config::{ClientConfig, ProducerConfig};
 use oncewire_client::producer::{Stage, StagedBatch, TransactionalProducer};
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -46,7 +45,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 async fn measure(cluster: &Cluster, options: &Options, records: u32, settle: bool) -> Result<(), Box<dyn Error>> {
     let name = format!("txn-bench-{}-{records}-{settle}", SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis());
-    create_topic(cluster, &name, options.partitions).await?;
+    let partitions = Some(i32::try_from(options.partitions)?);
+    let topic = NewTopic { name: name.clone(), partitions, replication_factor: Some(1), configs: BTreeMap::new() };
+    Admin::new(cluster.clone()).create_topic(&topic).await?;
     let mut config = ProducerConfig::new(&name)?;
     if let Some(bytes) = options.batch_bytes {
         config.batch_bytes = bytes;
@@ -90,25 +91,6 @@ async fn measure(cluster: &Cluster, options: &Options, records: u32, settle: boo
         metrics.marker_hold_time.as_secs_f64() * 1e3 / transactions,
     );
     producer.close(Duration::from_secs(5)).await?;
-    Ok(())
-}
-
-async fn create_topic(cluster: &Cluster, name: &str, partitions: u32) -> Result<(), Box<dyn Error>> {
-    let topic = CreatableTopic::default()
-        .with_name(TopicName(StrBytes::from_string(name.to_owned())))
-        .with_num_partitions(i32::try_from(partitions)?)
-        .with_replication_factor(1);
-    let request = CreateTopicsRequest::default().with_topics(vec![topic]).with_timeout_ms(10_000);
-    let reply = cluster.call(Call::to(Target::Controller), |_| request).await?;
-    match reply.body.topics.first() {
-        Some(made) if made.error_code == 0 => {}
-        made => return Err(format!("topic {name} was not created: {made:?}").into()),
-    }
-    // Its leaders may need a moment to show.
-    while !cluster.topic(name).await?.is_some_and(|topic| topic.partitions.values().all(|one| one.leader.is_some())) {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        cluster.refresh(&[name]).await?;
-    }
     Ok(())
 }
 

@@ -6,6 +6,23 @@
 //!    └─ TransactionalProducer ── Shared (machine + batches, one short lock) ◄──► driver task ◄──► Cluster
 //! ```
 //!
+//! ```no_run
+//! use oncewire_client::cluster::Cluster;
+//! use oncewire_client::config::{ClientConfig, ProducerConfig};
+//! use oncewire_client::producer::{ProducerRecord, TransactionalProducer};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let cluster = Cluster::connect(ClientConfig::new("localhost:9092")?).await?;
+//! let producer = TransactionalProducer::new(cluster, ProducerConfig::new("orders-writer")?);
+//! producer.init().await?;
+//! let mut transaction = producer.transaction().await?;
+//! transaction.send(ProducerRecord { topic: "orders", value: Some(b"one"), ..Default::default() }).await?;
+//! transaction.send(ProducerRecord { topic: "audit", value: Some(b"one"), ..Default::default() }).await?;
+//! transaction.commit().await?; // both are visible, or neither
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! All decisions about a transaction are those of the state machine in `oncewire-txn`. [`TransactionalProducer`] hands it
 //! commands, the driver is the only place where it meets sockets. Left out: consume-process-produce (AddOffsetsToTxn,
 //! TxnOffsetCommit), which a source connector does not need, and compression.
