@@ -55,6 +55,14 @@ enum LaneRequest {
     Orphan,
 }
 
+/// Which lanes may be able to send after a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Touched {
+    Nothing,
+    Lane(PartitionIndex),
+    AllLanes,
+}
+
 impl Machine {
     /// A machine that has sent nothing. `seed` spreads its waits; equal seeds and inputs give equal outputs.
     #[must_use]
@@ -96,21 +104,34 @@ impl Machine {
     pub fn handle_reply(&mut self, now: Time, request: RequestId, reply: Reply) {
         self.advance(now);
         // The reply goes first: a commit that was answered in the moment of its deadline is not unknown.
+        let touched = self.apply_reply(request, reply);
+        self.expire();
+        match touched {
+            Touched::Nothing => {}
+            Touched::Lane(partition) => self.pump_lane(partition),
+            Touched::AllLanes => self.pump_all_lanes(),
+        }
+        self.pump();
+    }
+
+    fn apply_reply(&mut self, request: RequestId, reply: Reply) -> Touched {
         if let Some(ask) = self.link.take(request) {
             self.coordinator_replied(ask, reply);
-        } else {
-            match self.requests.remove(&request) {
-                Some(LaneRequest::Produce(partition)) => self.produce_replied(partition, request, reply),
-                Some(LaneRequest::Metadata(partition)) => {
-                    if let Some(lane) = self.lanes.get_mut(partition) {
-                        lane.metadata_arrived(request);
-                    }
-                }
-                Some(LaneRequest::Orphan) | None => {}
-            }
+            return Touched::AllLanes;
         }
-        self.expire();
-        self.pump();
+        match self.requests.remove(&request) {
+            Some(LaneRequest::Produce(partition)) => {
+                self.produce_replied(partition, request, reply);
+                Touched::Lane(partition)
+            }
+            Some(LaneRequest::Metadata(partition)) => {
+                if let Some(lane) = self.lanes.get_mut(partition) {
+                    lane.metadata_arrived(request);
+                }
+                Touched::Lane(partition)
+            }
+            Some(LaneRequest::Orphan) | None => Touched::Nothing,
+        }
     }
 
     /// Let time pass: to be called when the `until` of [`Output::Wait`] has come. Harmless at any other time.
@@ -187,7 +208,7 @@ impl Machine {
     fn pump(&mut self) {
         self.settle_ending();
         self.pump_coordinator();
-        self.pump_lanes();
+        self.pump_held_lanes();
     }
 
     fn tell(&mut self, event: Event) {

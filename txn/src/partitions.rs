@@ -8,7 +8,7 @@
 //! A partition counts as added only after its own code 0; that another one of the same request failed does not take it
 //! back (both were bugs of franz-go, see KAFKA-13782 for the same in Java).
 
-use crate::ids::{BatchId, PartitionIndex, ProducerIdentity};
+use crate::ids::{BatchId, PartitionIndex, ProducerIdentity, Time};
 use crate::sequence::{Dropped, Lane};
 use crate::settings::Settings;
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,13 +74,22 @@ impl Registrations {
 }
 
 /// The lanes of all partitions, bounded, over the life of the machine.
+///
+/// What every input needs to know (is anything in flight, what is due next, who is held) is kept beside the lanes, so that an
+/// input costs the logarithm of the number of partitions and not the number itself.
 #[derive(Debug, Default)]
 pub(crate) struct Lanes {
     lanes: BTreeMap<PartitionIndex, Lane>,
     /// Those with a batch that is neither acknowledged nor dropped.
     active: BTreeSet<PartitionIndex>,
-    /// Every such batch.
-    live: BTreeSet<BatchId>,
+    /// Every such batch, with its deadline.
+    live: BTreeMap<BatchId, (PartitionIndex, Time)>,
+    /// The same by deadline.
+    deadlines: BTreeSet<(Time, BatchId)>,
+    /// Lanes that wait for their back-off.
+    held: BTreeSet<PartitionIndex>,
+    /// Produce requests without a reply, those of transactions that are over left out.
+    in_flight: usize,
     /// A number was spent on a batch that was given up, so nothing may follow it under this identity.
     spent: bool,
 }
@@ -105,15 +114,44 @@ impl Lanes {
     }
 
     pub(crate) fn is_live(&self, batch: BatchId) -> bool {
-        self.live.contains(&batch)
+        self.live.contains_key(&batch)
+    }
+
+    /// The batch with the first deadline.
+    pub(crate) fn next_deadline(&self) -> Option<(PartitionIndex, Time)> {
+        let (_, batch) = self.deadlines.first()?;
+        self.live.get(batch).copied()
     }
 
     pub(crate) fn in_flight(&self) -> usize {
-        self.active().map(|(_, lane)| lane.in_flight()).sum()
+        self.in_flight
     }
 
-    pub(crate) fn any_in_flight(&self) -> bool {
-        self.active().any(|(_, lane)| lane.in_flight() > 0)
+    /// A Produce was sent.
+    pub(crate) fn shipped(&mut self) {
+        self.in_flight += 1;
+    }
+
+    /// A Produce came home.
+    pub(crate) fn landed(&mut self) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+    }
+
+    /// The lane may have to wait for its back-off.
+    pub(crate) fn hold(&mut self, partition: PartitionIndex) {
+        self.held.insert(partition);
+    }
+
+    /// The lanes that wait for their back-off, or have waited.
+    pub(crate) fn held(&self) -> impl Iterator<Item = (PartitionIndex, &Lane)> {
+        self.held.iter().filter_map(|partition| Some((*partition, self.lanes.get(partition)?)))
+    }
+
+    /// The back-off of these lanes has ended.
+    pub(crate) fn release(&mut self, partitions: &[PartitionIndex]) {
+        for partition in partitions {
+            self.held.remove(partition);
+        }
     }
 
     /// The lane of a partition, made if there is room. Numbers of an older identity are of no use and make room.
@@ -136,14 +174,21 @@ impl Lanes {
         self.lanes.get_mut(&partition)
     }
 
-    pub(crate) fn opened(&mut self, partition: PartitionIndex, batch: BatchId) {
+    pub(crate) fn opened(&mut self, partition: PartitionIndex, batch: BatchId, deadline: Time) {
         self.active.insert(partition);
-        self.live.insert(batch);
+        self.live.insert(batch, (partition, deadline));
+        self.deadlines.insert((deadline, batch));
+    }
+
+    fn forget(&mut self, batch: BatchId) {
+        if let Some((_, deadline)) = self.live.remove(&batch) {
+            self.deadlines.remove(&(deadline, batch));
+        }
     }
 
     /// The batch was acknowledged.
     pub(crate) fn closed(&mut self, partition: PartitionIndex, batch: BatchId) {
-        self.live.remove(&batch);
+        self.forget(batch);
         if self.lanes.get(&partition).is_none_or(Lane::is_empty) {
             self.active.remove(&partition);
         }
@@ -170,6 +215,7 @@ impl Lanes {
 
     /// Give up everything, and return it.
     pub(crate) fn drop_all(&mut self) -> Vec<BatchId> {
+        self.in_flight = 0;
         self.drop_with(Lane::drop_all)
     }
 
@@ -181,8 +227,9 @@ impl Lanes {
             }
         }
         self.active.retain(|partition| self.lanes.get(partition).is_some_and(|lane| !lane.is_empty()));
+        self.held.clear();
         for batch in &dropped.batches {
-            self.live.remove(batch);
+            self.forget(*batch);
         }
         self.spent |= dropped.numbered > 0;
         dropped.batches

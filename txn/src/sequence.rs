@@ -30,7 +30,6 @@ pub(crate) const WINDOW_MAX: usize = 5;
 struct Waiting {
     batch: BatchId,
     records: u32,
-    deadline: Time,
 }
 
 /// A batch with a number.
@@ -38,7 +37,6 @@ struct Waiting {
 struct Numbered {
     batch: BatchId,
     base: Sequence,
-    deadline: Time,
     in_flight: Option<RequestId>,
     /// How often bytes of it may have left.
     sends: u32,
@@ -96,8 +94,8 @@ impl Lane {
         }
     }
 
-    pub(crate) fn append(&mut self, batch: BatchId, records: u32, deadline: Time) {
-        self.waiting.push_back(Waiting { batch, records, deadline });
+    pub(crate) fn append(&mut self, batch: BatchId, records: u32) {
+        self.waiting.push_back(Waiting { batch, records });
     }
 
     /// Whether every batch was acknowledged or dropped.
@@ -110,19 +108,18 @@ impl Lane {
         self.numbering
     }
 
-    pub(crate) fn in_flight(&self) -> usize {
+    fn in_flight(&self) -> usize {
         self.window.iter().filter(|numbered| numbered.in_flight.is_some()).count()
-    }
-
-    /// The first deadline of a batch here.
-    pub(crate) fn deadline(&self) -> Option<Time> {
-        let window = self.window.iter().map(|numbered| numbered.deadline).min();
-        window.into_iter().chain(self.waiting.front().map(|waiting| waiting.deadline)).min()
     }
 
     /// When the lane may send again, if time alone holds it back.
     pub(crate) fn held_until(&self, now: Time) -> Option<Time> {
         (self.not_before > now && self.metadata.is_none() && self.candidate().is_some()).then_some(self.not_before)
+    }
+
+    /// Whether its back-off has ended.
+    pub(crate) fn is_due(&self, now: Time) -> bool {
+        self.not_before <= now
     }
 
     /// Whether [`Lane::ship`] has something to send now.
@@ -156,7 +153,6 @@ impl Lane {
                 self.window.push_back(Numbered {
                     batch: waiting.batch,
                     base,
-                    deadline: waiting.deadline,
                     in_flight: None,
                     sends: 0,
                     corruptions: 0,
@@ -310,12 +306,11 @@ mod tests {
     use super::*;
 
     const OURS: ProducerIdentity = ProducerIdentity { id: 1, epoch: 0 };
-    const LATER: Time = Time(10_000_000);
 
     fn lane_with(batches: u64, records: u32) -> Lane {
         let mut lane = Lane::new(&Settings::default());
         for batch in 0..batches {
-            lane.append(BatchId(batch), records, LATER);
+            lane.append(BatchId(batch), records);
         }
         lane
     }
@@ -359,7 +354,7 @@ mod tests {
         let mut lane = lane_with(1, 9);
         ship_all(&mut lane, Time(0), OURS, 0);
         lane.acked(RequestId(0));
-        lane.append(BatchId(1), 1, LATER);
+        lane.append(BatchId(1), 1);
         let bumped = ProducerIdentity { id: 1, epoch: 1 };
         assert_eq!(ship_all(&mut lane, Time(0), bumped, 1), [(1, 0, false)]);
     }

@@ -91,8 +91,8 @@ impl Machine {
         let Some(lane) = self.lanes.lane(partition, open.session.identity, &self.settings) else {
             return Err(Refusal::TooManyPartitions { partitions_max: self.settings.partitions_max });
         };
-        lane.append(batch, records, deadline);
-        self.lanes.opened(partition, batch);
+        lane.append(batch, records);
+        self.lanes.opened(partition, batch, deadline);
         open.transaction.partitions.note(partition);
         self.pump_lane(partition);
         Ok(())

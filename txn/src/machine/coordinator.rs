@@ -110,7 +110,7 @@ impl Machine {
             }
             State::Ending(open, Ending { goal: Goal::Abort(_), .. }) => {
                 let to_end = open.transaction.known > Known::No && !open.transaction.gone;
-                (to_end && !self.lanes.any_in_flight()).then_some(RequestKind::EndTxn)
+                (to_end && self.lanes.in_flight() == 0).then_some(RequestKind::EndTxn)
             }
             _ => None,
         }

@@ -73,8 +73,7 @@ impl Machine {
 
     fn delivery_deadline(&self) -> Option<(PartitionIndex, Time)> {
         self.state.producing()?;
-        let deadlines = self.lanes.active().filter_map(|(partition, lane)| Some((partition, lane.deadline()?)));
-        deadlines.min_by_key(|(_, deadline)| *deadline)
+        self.lanes.next_deadline()
     }
 
     /// When time alone will change something next.
@@ -97,7 +96,7 @@ impl Machine {
 
     fn lane_wake(&self) -> Option<Time> {
         self.state.producing()?;
-        let held = self.lanes.active().filter(|(partition, _)| self.state.admits(*partition));
+        let held = self.lanes.held().filter(|(partition, _)| self.state.admits(*partition));
         held.filter_map(|(_, lane)| lane.held_until(self.now)).min()
     }
 }

@@ -46,7 +46,7 @@ impl Machine {
     /// End what needs no EndTxn: nothing of it ever reached a broker, or the coordinator has ended it already.
     pub(super) fn settle_ending(&mut self) {
         let State::Ending(open, ending) = &self.state else { return };
-        if self.link.is_adding() || self.lanes.any_in_flight() {
+        if self.link.is_adding() || self.lanes.in_flight() > 0 {
             return;
         }
         let committing = matches!(ending.goal, Goal::Commit { .. });
@@ -186,7 +186,7 @@ impl Machine {
 
     /// The deadline of `Commit`, `Abort` or `Close` has passed.
     pub(super) fn ending_expired(&mut self) {
-        let request = if self.lanes.any_in_flight() {
+        let request = if self.lanes.in_flight() > 0 {
             RequestKind::Produce
         } else if self.link.is_adding() {
             RequestKind::AddPartitions

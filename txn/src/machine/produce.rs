@@ -13,14 +13,24 @@ use crate::verdict::{Verdict, verdict};
 const CORRUPTIONS_MAX: u32 = 1;
 
 impl Machine {
-    pub(super) fn pump_lanes(&mut self) {
+    /// Send what the lanes may send whose back-off has ended.
+    pub(super) fn pump_held_lanes(&mut self) {
+        let now = self.now;
+        let due = self.lanes.held().filter(|(_, lane)| lane.is_due(now));
+        let due: Vec<PartitionIndex> = due.map(|(partition, _)| partition).collect();
+        self.lanes.release(&due);
+        for partition in due {
+            self.pump_lane(partition);
+        }
+    }
+
+    /// Send what all lanes may send: partitions were added, or there is a new identity.
+    pub(super) fn pump_all_lanes(&mut self) {
         if self.state.producing().is_none() {
             return;
         }
-        let now = self.now;
-        let ready: Vec<PartitionIndex> =
-            self.lanes.active().filter(|(_, lane)| lane.can_ship(now)).map(|(partition, _)| partition).collect();
-        for partition in ready {
+        let active: Vec<PartitionIndex> = self.lanes.active().map(|(partition, _)| partition).collect();
+        for partition in active {
             self.pump_lane(partition);
         }
     }
@@ -39,6 +49,7 @@ impl Machine {
                 return;
             };
             open.transaction.sent(now);
+            self.lanes.shipped();
             self.requests.insert(id, LaneRequest::Produce(partition));
             let (batch, base_sequence, retry) = (shipment.batch, shipment.base_sequence, shipment.retry);
             self.send(id, Request::Produce { identity, partition, batch, base_sequence, retry, protocol });
@@ -46,6 +57,7 @@ impl Machine {
     }
 
     pub(super) fn produce_replied(&mut self, partition: PartitionIndex, request: RequestId, reply: Reply) {
+        self.lanes.landed();
         match reply {
             Reply::Produced { code, base_offset, leader_known, .. } => {
                 self.learn_from_leader(code);
@@ -138,6 +150,8 @@ impl Machine {
         let now = self.now;
         let Some(lane) = self.lanes.get_mut(partition) else { return };
         lane.again(request, now, pause, &mut self.jitter);
+        self.lanes.hold(partition);
+        let Some(lane) = self.lanes.get_mut(partition) else { return };
         if look_up == LookUp::Yes && !lane.awaits_metadata() {
             let id = self.next_id();
             if let Some(lane) = self.lanes.get_mut(partition) {
