@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use oncewire_audit::{AuditPlan, Check, OffsetsPlan, Report, audit};
-use oncewire_client::admin::{Admin, OffsetSpec};
+use oncewire_client::admin::{Admin, NewTopic, OffsetSpec};
 use oncewire_client::batch::Record;
 use oncewire_client::cluster::Cluster;
 use oncewire_client::config::ClientConfig;
@@ -36,6 +36,20 @@ impl Client {
         Client { runtime, cluster }
     }
 
+    /// Makes a topic.
+    ///
+    /// # Panics
+    /// The broker refuses.
+    pub fn make_topic(&self, name: &str, partitions: i32, configs: &[(&str, &str)]) {
+        let topic = NewTopic {
+            name: name.to_owned(),
+            partitions: Some(partitions),
+            replication_factor: Some(1),
+            configs: configs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
+        };
+        self.block_on(self.admin().create_topic(&topic)).unwrap_or_else(|error| panic!("{name} can be made: {error}"));
+    }
+
     /// Runs a future to its end, for what this type has no method for.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.runtime.block_on(future)
@@ -51,19 +65,19 @@ impl Client {
         Admin::new(self.cluster.clone())
     }
 
-    /// The end of partition 0; 0 while there is no such topic. With [`Isolation::Committed`] it is the last stable offset.
+    /// The ends of all partitions in one number; 0 while there is no such topic. With [`Isolation::Committed`] they are the last stable offsets.
     ///
     /// # Panics
     /// The broker refuses.
     pub fn end(&self, topic: &str, isolation: Isolation) -> i64 {
-        match self.block_on(self.admin().list_offsets(topic, Some(&[0]), OffsetSpec::Latest, isolation)) {
-            Ok(offsets) => offsets.get(&0).map_or(0, |listed| listed.offset),
+        match self.block_on(self.admin().list_offsets(topic, None, OffsetSpec::Latest, isolation)) {
+            Ok(offsets) => offsets.values().map(|listed| listed.offset).sum(),
             Err(Error::UnknownTopic { .. }) => 0,
             Err(error) => panic!("the end of {topic} can be looked up: {error}"),
         }
     }
 
-    /// Waits until the last stable offset of partition 0 is at least `offset`; returns it.
+    /// Waits until the last stable offsets of all partitions together are at least `offset`; returns it.
     ///
     /// # Panics
     /// `worker` ends meanwhile, or the time is over.
@@ -90,7 +104,7 @@ impl Client {
         }
     }
 
-    /// Waits until `count` records of partition 0 are visible.
+    /// Waits until `count` records are visible.
     ///
     /// # Panics
     /// `worker` ends meanwhile, or the time is over.
@@ -126,7 +140,7 @@ impl Client {
         });
     }
 
-    /// All visible records of partition 0.
+    /// All visible records; those of one partition in the order of their offsets.
     ///
     /// # Panics
     /// The topic cannot be read.
@@ -149,13 +163,16 @@ impl Client {
     /// # Panics
     /// The audit is not possible.
     pub fn audit(&self, job: &Job) -> Report {
+        self.audit_against(job, Check::Lines(job.file()))
+    }
+
+    /// The auditor's report on a job whose content is not a file.
+    ///
+    /// # Panics
+    /// The audit is not possible.
+    pub fn audit_against(&self, job: &Job, check: Check) -> Report {
         let offsets = OffsetsPlan { topic: job.offsets_topic(), connector: job.connector_name() };
-        let plan = AuditPlan {
-            topic: job.topic(),
-            check: Check::Lines(job.file()),
-            offsets: Some(offsets),
-            timeout: AUDIT_TIMEOUT,
-        };
+        let plan = AuditPlan { topic: job.topic(), check, offsets: Some(offsets), timeout: AUDIT_TIMEOUT };
         self.block_on(audit(&self.cluster, &plan, |_| {})).unwrap_or_else(|error| panic!("the audit runs: {error}"))
     }
 }

@@ -64,6 +64,19 @@ impl Job {
         job
     }
 
+    /// A job of the sequence connector instead: so many tasks, each of which writes so many records. There is no file.
+    ///
+    /// # Panics
+    /// No temporary folder can be made.
+    pub fn sequence(name: &str, bootstrap: &str, tasks: u32, records: u64) -> Self {
+        Job::new(name, bootstrap)
+            .without_connector("file")
+            .connector("connector.class", "io.oncewire.connect.sequence.SequenceSourceConnector")
+            .connector("tasks", &tasks.to_string())
+            .connector("tasks.max", &tasks.to_string())
+            .connector("records.max", &records.to_string())
+    }
+
     /// Sets a worker property, or replaces it.
     #[must_use]
     pub fn worker(mut self, key: &str, value: &str) -> Self {

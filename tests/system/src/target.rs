@@ -25,6 +25,8 @@ pub enum Target {
     Kafka392,
     /// The embedded broker, as a process of its own.
     DevBroker,
+    /// The embedded broker with the transaction protocol before V2.
+    DevBrokerTv1,
 }
 
 impl Target {
@@ -36,7 +38,7 @@ impl Target {
         self.start_with(&[])
     }
 
-    /// Starts with additional lines of server.properties, which the embedded broker does not have.
+    /// Starts with additional lines of server.properties; the embedded broker has none and starts as it is.
     ///
     /// # Panics
     /// It does not start.
@@ -49,7 +51,8 @@ impl Target {
             Target::Kafka431 => kafka("4.3.1", None),
             Target::Kafka431Tv1 => kafka("4.3.1", Some(1)),
             Target::Kafka392 => kafka("3.9.2", None),
-            Target::DevBroker => Running::Dev(DevBroker::start()),
+            Target::DevBroker => Running::Dev(DevBroker::start("2")),
+            Target::DevBrokerTv1 => Running::Dev(DevBroker::start("1")),
         };
         Broker { running, _alone: alone }
     }
@@ -125,11 +128,12 @@ struct DevBroker {
 }
 
 impl DevBroker {
-    fn start() -> Self {
+    fn start(transaction_version: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let address = format!("127.0.0.1:{}", free_port());
         let mut command = Command::new(oncewire());
         command.args(["dev-broker", "--auto-create-topics", "--listen", &address]);
+        command.args(["--transaction-version", transaction_version]);
         let mut process = Process::start(&mut command, &folder.path().join("broker.log")).expect("oncewire starts");
         let deadline = Instant::now() + Duration::from_secs(10);
         while TcpStream::connect(&address).is_err() {

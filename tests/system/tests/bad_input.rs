@@ -11,7 +11,6 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use oncewire_audit::Report;
-use oncewire_client::admin::NewTopic;
 use oncewire_client::reader::Isolation;
 use oncewire_system_tests::binary::oncewire;
 use oncewire_system_tests::client::Client;
@@ -279,13 +278,7 @@ fn line_of_2_mb(broker: &Broker, client: &Client) {
 
     // What the line said to change, changed on both sides: the same job goes on where it stopped.
     let mut job = Job::new("large-ok", broker.bootstrap()).connector("producer.override.max.request.size", "4000000");
-    let topic = NewTopic {
-        name: job.topic(),
-        partitions: Some(1),
-        replication_factor: Some(1),
-        configs: [("max.message.bytes".to_owned(), "4000000".to_owned())].into(),
-    };
-    client.block_on(client.admin().create_topic(&topic)).unwrap();
+    client.make_topic(&job.topic(), 1, &[("max.message.bytes", "4000000")]);
     write(&job);
     let mut worker = job.start();
     client.wait_for_visible(&job.topic(), 3, &mut worker, PATIENCE);

@@ -5,7 +5,6 @@
 use std::time::Duration;
 
 use oncewire_audit::{AuditPlan, Check, Repeats, audit};
-use oncewire_client::admin::NewTopic;
 use oncewire_client::config::ProducerConfig;
 use oncewire_client::producer::{ProducerError, ProducerRecord, TransactionalProducer};
 use oncewire_client::reader::Isolation;
@@ -13,16 +12,6 @@ use oncewire_system_tests::client::Client;
 use oncewire_system_tests::target::Target;
 
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
-
-fn make_topic(client: &Client, name: &str, partitions: i32) {
-    let topic = NewTopic {
-        name: name.to_owned(),
-        partitions: Some(partitions),
-        replication_factor: Some(1),
-        configs: Default::default(),
-    };
-    client.block_on(client.admin().create_topic(&topic)).expect("the topic can be made");
-}
 
 fn config(transactional_id: &str) -> ProducerConfig {
     ProducerConfig::new(transactional_id).expect("the id is not empty")
@@ -73,7 +62,7 @@ fn wait_for_end(client: &Client, topic: &str, end: i64) {
 }
 
 fn aborted_records_are_in_the_log_and_not_visible(client: &Client) {
-    make_topic(client, "abort", 1);
+    client.make_topic("abort", 1, &[]);
     client.block_on(async {
         let producer = producer(client, config("abort")).await;
         commit(&producer, "abort", &["a", "b"]).await;
@@ -89,7 +78,7 @@ fn aborted_records_are_in_the_log_and_not_visible(client: &Client) {
 }
 
 fn open_transaction_hides_what_follows_and_the_auditor_names_it(client: &Client) {
-    make_topic(client, "open", 1);
+    client.make_topic("open", 1, &[]);
     let (slow, id) = client.block_on(async {
         let slow = producer(client, config("open-slow")).await;
         send_open(&slow, "open", &["slow"]).await;
@@ -121,7 +110,7 @@ fn open_transaction_hides_what_follows_and_the_auditor_names_it(client: &Client)
 }
 
 fn older_producer_is_fenced_and_its_records_never_show(client: &Client) {
-    make_topic(client, "fence", 1);
+    client.make_topic("fence", 1, &[]);
     client.block_on(async {
         let old = producer(client, config("fence")).await;
         send_open(&old, "fence", &["old"]).await;
@@ -147,7 +136,7 @@ fn older_producer_is_fenced_and_its_records_never_show(client: &Client) {
 }
 
 fn close_aborts_what_is_open(client: &Client) {
-    make_topic(client, "close", 1);
+    client.make_topic("close", 1, &[]);
     let producer = client.block_on(async {
         let producer = producer(client, config("close")).await;
         send_open(&producer, "close", &["x"]).await;
@@ -167,8 +156,8 @@ fn close_aborts_what_is_open(client: &Client) {
 }
 
 fn one_transaction_spans_topics_and_partitions(client: &Client) {
-    make_topic(client, "span-a", 3);
-    make_topic(client, "span-b", 1);
+    client.make_topic("span-a", 3, &[]);
+    client.make_topic("span-b", 1, &[]);
     client.block_on(async {
         let producer = producer(client, config("span")).await;
         let mut transaction = producer.transaction().await.expect("no transaction is open");
@@ -186,7 +175,7 @@ fn one_transaction_spans_topics_and_partitions(client: &Client) {
 }
 
 fn commit_that_the_caller_dropped_goes_on_once(client: &Client) {
-    make_topic(client, "dropped", 1);
+    client.make_topic("dropped", 1, &[]);
     client.block_on(async {
         let producer = producer(client, config("dropped")).await;
         for round in 0..20_u64 {
@@ -205,7 +194,7 @@ fn commit_that_the_caller_dropped_goes_on_once(client: &Client) {
 }
 
 fn record_that_is_too_large_is_refused_and_the_producer_goes_on(client: &Client) {
-    make_topic(client, "large", 1);
+    client.make_topic("large", 1, &[]);
     client.block_on(async {
         let producer = producer(client, config("large")).await;
         let large = "x".repeat(2_000_000);
@@ -221,7 +210,7 @@ fn record_that_is_too_large_is_refused_and_the_producer_goes_on(client: &Client)
 }
 
 fn record_that_only_the_broker_finds_too_large_is_not_committed(client: &Client) {
-    make_topic(client, "broker-large", 1);
+    client.make_topic("broker-large", 1, &[]);
     client.block_on(async {
         let mut config = config("broker-large");
         config.max_request_bytes = 8_000_000;
@@ -244,7 +233,7 @@ fn record_that_only_the_broker_finds_too_large_is_not_committed(client: &Client)
 }
 
 fn transaction_beyond_its_time_limit_is_never_visible(client: &Client) {
-    make_topic(client, "late", 1);
+    client.make_topic("late", 1, &[]);
     let producer = client.block_on(async {
         let mut config = config("late");
         config.transaction_timeout = Duration::from_secs(1);
@@ -267,10 +256,7 @@ fn transaction_beyond_its_time_limit_is_never_visible(client: &Client) {
 
 fn stories(target: Target, transaction_version: i16) {
     // The broker looks for transactions beyond their time limit every 10 s by default.
-    let broker = match target {
-        Target::DevBroker => target.start(),
-        _ => target.start_with(&["transaction.abort.timed.out.transaction.cleanup.interval.ms=500"]),
-    };
+    let broker = target.start_with(&["transaction.abort.timed.out.transaction.cleanup.interval.ms=500"]);
     let client = Client::connect(broker.bootstrap());
     assert_eq!(client.cluster().transaction_version().level, transaction_version);
     aborted_records_are_in_the_log_and_not_visible(&client);
@@ -287,6 +273,11 @@ fn stories(target: Target, transaction_version: i16) {
 #[test]
 fn the_client_keeps_its_word_on_the_embedded_broker() {
     stories(Target::DevBroker, 2);
+}
+
+#[test]
+fn the_client_keeps_its_word_on_the_embedded_broker_with_transactions_v1() {
+    stories(Target::DevBrokerTv1, 1);
 }
 
 #[test]

@@ -69,6 +69,11 @@ fn every_line_arrives_once_on_the_embedded_broker() {
 }
 
 #[test]
+fn every_line_arrives_once_on_the_embedded_broker_with_transactions_v1() {
+    every_line_arrives_once(Target::DevBrokerTv1, &SMALL);
+}
+
+#[test]
 #[ignore = "takes a minute: a million lines"]
 fn every_line_of_a_million_arrives_once_on_the_embedded_broker() {
     every_line_arrives_once(Target::DevBroker, &LARGE);

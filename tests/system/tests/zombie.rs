@@ -61,6 +61,11 @@ fn a_zombie_commits_nothing_on_the_embedded_broker() {
 }
 
 #[test]
+fn a_zombie_commits_nothing_on_the_embedded_broker_with_transactions_v1() {
+    a_zombie_commits_nothing(Target::DevBrokerTv1, &SMALL);
+}
+
+#[test]
 #[ignore = "needs Apache Kafka"]
 fn a_zombie_commits_nothing_on_kafka_4_3_1() {
     a_zombie_commits_nothing(Target::Kafka431, &LARGE);
