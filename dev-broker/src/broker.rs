@@ -6,8 +6,9 @@
 //!   tick(now) at next_deadline()                                       markers, timeouts, long polls that ran out
 //! ```
 //!
-//! The driver hands in one request of a connection at a time and gives the next one in when that was answered, as a real broker
-//! reads them. Invariant: after `handle` and `tick` nothing is due at `now`: markers are written, and whoever can be answered is.
+//! The driver hands in one request of a connection at a time and gives the next one in when that was answered, as a
+//! real broker reads them. Invariant: after `handle` and `tick` nothing is due at `now`: markers are written, and
+//! whoever can be answered is.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -173,7 +174,8 @@ impl Broker {
         self.ready.pop_front()
     }
 
-    /// The connection is gone. Its long poll is forgotten; a request that a fault or the markers hold back is still done.
+    /// The connection is gone. Its long poll is forgotten; a request that a fault or the markers hold back is still
+    /// done.
     pub fn disconnect(&mut self, connection: ConnectionId) {
         self.parked.retain(|_, parked| {
             parked.connection != connection || !matches!(parked.waiting, Waiting::Fetch { .. } | Waiting::Answer { .. })

@@ -1,7 +1,7 @@
 //! Faults on demand: what a test can make the n-th request of an API suffer.
 //!
-//! The script is part of the core, so that a simulation repeats it exactly. Left out: faults of the network (a cut in the middle of
-//! a frame is a proxy's business) and of a log that cannot be written.
+//! The script is part of the core, so that a simulation repeats it exactly. Left out: faults of the network (a cut in
+//! the middle of a frame is a proxy's business) and of a log that cannot be written.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -43,7 +43,8 @@ struct ApiScript {
 }
 
 impl FaultScript {
-    /// Lets the `nth` request of this API from now on (1 is the next) suffer a fault; a second fault for the same request replaces it.
+    /// Lets the `nth` request of this API from now on (1 is the next) suffer a fault; a second fault for the same
+    /// request replaces it.
     pub(crate) fn inject(&mut self, api: ApiKey, nth: u64, fault: Fault) {
         let script = self.apis.entry(api as i16).or_default();
         if script.faults.len() < FAULTS_PER_API_MAX {

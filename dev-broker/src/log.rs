@@ -1,10 +1,11 @@
 //! One partition's log: encoded batches in memory, in offset order, each a slice of the request frame that brought it.
 //!
-//! Assigning offsets costs nothing per record: the base offset and the leader epoch stand outside the CRC, so the stored
-//! bytes stay as they came and both fields are written into the copy that a Fetch takes anyway.
+//! Assigning offsets costs nothing per record: the base offset and the leader epoch stand outside the CRC, so the
+//! stored bytes stay as they came and both fields are written into the copy that a Fetch takes anyway.
 //!
-//! Left out: segments, retention by time or size, compaction (see LEFT_OUT.md): what was appended stays until DeleteRecords
-//! or the topic goes. Invariant: `batches` is contiguous, sorted by base offset, and ends at `end_offset`.
+//! Left out: segments, retention by time or size, compaction (see LEFT_OUT.md): what was appended stays until
+//! DeleteRecords or the topic goes. Invariant: `batches` is contiguous, sorted by base offset, and ends at
+//! `end_offset`.
 
 use std::collections::VecDeque;
 
@@ -100,8 +101,8 @@ impl PartitionLog {
         let mut taken = 0;
         let mut bytes = 0_usize;
         for batch in range.clone() {
-            let fits = bytes + batch.bytes.len() <= limit.bytes_max;
-            if !fits && !(taken == 0 && limit.at_least_one) {
+            let is_owed = taken == 0 && limit.at_least_one;
+            if bytes + batch.bytes.len() > limit.bytes_max && !is_owed {
                 break;
             }
             bytes += batch.bytes.len();
@@ -128,7 +129,8 @@ impl PartitionLog {
 
     /// The first offset whose record is at least this recent, below `upper_bound`.
     ///
-    /// In a batch whose records cannot be read it is the batch's first offset: not later than the record that was asked for.
+    /// In a batch whose records cannot be read it is the batch's first offset: not later than the record that was
+    /// asked for.
     pub(crate) fn first_at_or_after(&self, timestamp_ms: i64, upper_bound: i64) -> Option<FoundOffset> {
         let batch = self
             .batches_between(self.start_offset, upper_bound)

@@ -1,7 +1,7 @@
 //! One partition: its log and what it knows of its producers, kept in step.
 //!
-//! Invariant: whatever is appended to the log is noted with the producers in the same call, so the last stable offset and the
-//! aborted index always speak of the same log. One replica, hence the high watermark is the end of the log.
+//! Invariant: whatever is appended to the log is noted with the producers in the same call, so the last stable offset
+//! and the aborted index always speak of the same log. One replica, hence the high watermark is the end of the log.
 
 use bytes::Bytes;
 use kafka_protocol::ResponseError;

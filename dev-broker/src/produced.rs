@@ -3,9 +3,9 @@
 //! Left out on purpose: the records inside. A broker that only stores and returns batches need not decode them, and the
 //! data path stays free of work per record. Kafka does read them: offset deltas, timestamps against the header, keys.
 //!
-//! Invariant: what passes both checks is exactly one whole batch of magic 2, base offset 0, with a right CRC. They are two because
-//! Kafka looks at a transaction's partitions in between, and so answers its errors first.
-//! Source: Kafka protocol guide, "Record Batch"; KIP-98 (one batch for each partition); KIP-110 (zstd).
+//! Invariant: what passes both checks is exactly one whole batch of magic 2, base offset 0, with a right CRC. They
+//! are two because Kafka looks at a transaction's partitions in between, and so answers its errors first. Source:
+//! Kafka protocol guide, "Record Batch"; KIP-98 (one batch for each partition); KIP-110 (zstd).
 
 use bytes::Bytes;
 use kafka_protocol::ResponseError;
@@ -73,8 +73,8 @@ pub(crate) fn is_zstd(batch: &Batch) -> bool {
     batch.compression() == Compression::Zstd
 }
 
-/// Compacted topics keep the last record of each key, so a record without one has no place there. The only check that reads records,
-/// and for compressed batches decompresses them: compacted topics are small.
+/// Compacted topics keep the last record of each key, so a record without one has no place there. The only check that
+/// reads records, and for compressed batches decompresses them: compacted topics are small.
 ///
 /// # Errors
 /// INVALID_RECORD when a record has no key, CORRUPT_MESSAGE when one cannot be read.

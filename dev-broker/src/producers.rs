@@ -1,8 +1,9 @@
 //! What one partition knows of the producers that write to it: sequences, epochs, open transactions, the aborted index.
 //!
 //! Pure: it is told of batches and markers and says whether they may be appended; the log itself is elsewhere.
-//! Sources: KIP-98 (sequences, markers, last stable offset), KIP-360 (epochs), KIP-854 (expiry), KAFKA-9144 (a marker keeps
-//! its producer from expiring). Left out: snapshots on disk, and the `lowestSequence` memory of Kafka's verification state.
+//! Sources: KIP-98 (sequences, markers, last stable offset), KIP-360 (epochs), KIP-854 (expiry), KAFKA-9144 (a marker
+//! keeps its producer from expiring). Left out: snapshots on disk, and the `lowestSequence` memory of Kafka's
+//! verification state.
 //!
 //! Invariant: `open` holds exactly the producers whose entry has an `open_since`, keyed by that offset.
 
@@ -101,7 +102,8 @@ impl ProducerStates {
         if batch.producer_id < 0 {
             return Ok(Admission::Append);
         }
-        // No entry: everything of this producer was deleted or expired, or is yet to come. Any sequence may begin (KIP-360).
+        // No entry: everything of this producer was deleted or expired, or is yet to come. Any sequence may begin
+        // (KIP-360).
         let Some(entry) = self.entries.get(&batch.producer_id) else { return Ok(Admission::Append) };
         if let Some(known) = entry.duplicate_of(batch) {
             return Ok(Admission::Duplicate { base_offset: known.base_offset, append_time_ms: known.append_time_ms });
@@ -161,7 +163,8 @@ impl ProducerStates {
         }
     }
 
-    /// Notes an admitted marker that was appended at `offset`. A transaction without data here leaves no trace but the marker.
+    /// Notes an admitted marker that was appended at `offset`. A transaction without data here leaves no trace but
+    /// the marker.
     pub(crate) fn marker_appended(&mut self, now: Timestamp, marker: &Marker, offset: i64) {
         let entry = self.entries.entry(marker.producer_id).or_insert_with(|| ProducerEntry::new(marker.epoch, now));
         entry.move_to_epoch(marker.epoch);
@@ -210,7 +213,8 @@ impl ProducerStates {
         self.aborted.retain(|txn| txn.last_offset >= start_offset);
     }
 
-    /// Forgets producers that were idle for too long, and the most idle ones over the limit; never one with an open transaction.
+    /// Forgets producers that were idle for too long, and the most idle ones over the limit; never one with an open
+    /// transaction.
     pub(crate) fn expire(&mut self, now: Timestamp, idle_max: Duration, entries_max: usize) {
         self.entries.retain(|_, entry| entry.open_since.is_some() || now.since(entry.last_timestamp) < idle_max);
         let surplus = self.entries.len().saturating_sub(entries_max);

@@ -5,9 +5,9 @@
 //!   ticker ──► lock { tick, drain } ──► wakes the connections that wait
 //! ```
 //!
-//! A connection's requests are served one at a time and in order, as a real broker serves them. The core is held only while a
-//! request is decided; decoding and encoding happen outside. Left out: TLS and SASL.
-//! Every task belongs to one owner: connections to the listener's task, which with the ticker belongs to [`DevBroker`].
+//! A connection's requests are served one at a time and in order, as a real broker serves them. The core is held only
+//! while a request is decided; decoding and encoding happen outside. Left out: TLS and SASL. Every task belongs to
+//! one owner: connections to the listener's task, which with the ticker belongs to [`DevBroker`].
 
 mod connection;
 
@@ -168,7 +168,8 @@ impl DevBroker {
         self.shared.lock().broker.log_bytes()
     }
 
-    /// Stops listening, closes every connection after the request in hand, and waits for all tasks. The data is gone with it.
+    /// Stops listening, closes every connection, and waits for all tasks. The data is gone
+    /// with it.
     ///
     /// # Cancel safety
     /// Dropped before it is done, the tasks end all the same; nobody waits for them.

@@ -1,7 +1,7 @@
 //! The broker's notion of time: a point handed in by whoever drives the core.
 //!
-//! The core never reads a clock. The server takes the wall clock once at its start and adds a monotonic duration, so time in here
-//! never goes back; a simulation hands in whatever it likes, as long as it does not go back either.
+//! The core never reads a clock. The server takes the wall clock once at its start and adds a monotonic duration, so
+//! time in here never goes back; a simulation hands in whatever it likes, as long as it does not go back either.
 
 use std::ops::Add;
 use std::time::Duration;

@@ -1,8 +1,9 @@
 //! Topic configs: which names a topic accepts, their defaults, and which of them do something here.
 //!
-//! Every name of Kafka 4.3 is known, so that a real topic's configs can be given and are shown by DescribeConfigs. Those that this
-//! broker has no machinery for are kept and shown, and LEFT_OUT.md lists them; a value that would change what clients read, such as
-//! another `compression.type`, is refused by name. Source: Kafka documentation, "Topic configs".
+//! Every name of Kafka 4.3 is known, so that a real topic's configs can be given and are shown by DescribeConfigs.
+//! Those that this broker has no machinery for are kept and shown, and LEFT_OUT.md lists them; a value that would
+//! change what clients read, such as another `compression.type`, is refused by name. Source: Kafka documentation,
+//! "Topic configs".
 
 use std::collections::BTreeMap;
 

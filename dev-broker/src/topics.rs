@@ -1,7 +1,7 @@
 //! The topics by name and by id, and the limits over all of them.
 //!
-//! Pure bookkeeping; whether a request may create or delete is decided in `api/`. Topic ids are counted, not drawn, so that a
-//! run repeats itself. Source: KIP-516 (topic ids).
+//! Pure bookkeeping; whether a request may create or delete is decided in `api/`. Topic ids are counted, not drawn,
+//! so that a run repeats itself. Source: KIP-516 (topic ids).
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,8 +1,9 @@
 //! AddPartitionsToTxn (key 24), versions 0 to 5: the explicit way into a transaction.
 //!
-//! Versions 0 to 3 are the clients', with one transaction; 4 and 5 the brokers', with many and with `verify_only` (KIP-890). One bad
-//! partition spoils its transaction's others with OPERATION_NOT_ATTEMPTED; what was added earlier stays. Before version 2
-//! PRODUCER_FENCED is INVALID_PRODUCER_EPOCH (KIP-588). Simplification: anybody may use the brokers' versions.
+//! Versions 0 to 3 are the clients', with one transaction; 4 and 5 the brokers', with many and with `verify_only`
+//! (KIP-890). One bad partition spoils its transaction's others with OPERATION_NOT_ATTEMPTED; what was added earlier
+//! stays. Before version 2 PRODUCER_FENCED is INVALID_PRODUCER_EPOCH (KIP-588). Simplification: anybody may use the
+//! brokers' versions.
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::add_partitions_to_txn_request::AddPartitionsToTxnTopic;

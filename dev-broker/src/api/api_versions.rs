@@ -1,8 +1,9 @@
 //! ApiVersions (key 18), versions 0 to 4: what is served, and the finalized features.
 //!
-//! As a 4.x broker, Produce is announced from version 0 although versions below 3 are not served: librdkafka looks for them before it
-//! believes that the broker speaks record batches (KAFKA-18659). A feature at level 0 is not among the finalized ones.
-//! Simplifications: the only feature is `transaction.version`; the client's name and version are not checked. KIP-511, KIP-584.
+//! As a 4.x broker, Produce is announced from version 0 although versions below 3 are not served: librdkafka looks
+//! for them before it believes that the broker speaks record batches (KAFKA-18659). A feature at level 0 is not among
+//! the finalized ones. Simplifications: the only feature is `transaction.version`; the client's name and version are
+//! not checked. KIP-511, KIP-584.
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::api_versions_response::{ApiVersion, FinalizedFeatureKey, SupportedFeatureKey};

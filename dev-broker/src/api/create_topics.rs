@@ -1,7 +1,8 @@
 //! CreateTopics (key 19), versions 2 to 7: topics on one broker, there at once.
 //!
-//! The checks are Kafka's: names, a name that differs from another only in '.' and '_', partitions, replication factor, assignments,
-//! configs, the same name twice in a request. Simplification: nothing is asynchronous, so the timeout means nothing.
+//! The checks are Kafka's: names, a name that differs from another only in '.' and '_', partitions, replication
+//! factor, assignments, configs, the same name twice in a request. Simplification: nothing is asynchronous, so the
+//! timeout means nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,7 @@
 //! DescribeConfigs (key 32), versions 1 to 4: topics in full, and the broker settings that clients ask for.
 //!
-//! Simplifications: nothing is dynamic, so the broker's values are all static; no documentation strings. AlterConfigs is left out.
+//! Simplifications: nothing is dynamic, so the broker's values are all static; no documentation strings. AlterConfigs
+//! is left out.
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;

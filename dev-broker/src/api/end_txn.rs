@@ -1,7 +1,8 @@
 //! EndTxn (key 26), versions 0 to 5: the outcome is decided here; the markers follow.
 //!
-//! Version 5 is the implicit generation: it raises the epoch, serves an abort of nothing, and recognises its own repetition, whatever
-//! level the feature `transaction.version` has, as on a real broker. Before version 2 PRODUCER_FENCED is INVALID_PRODUCER_EPOCH.
+//! Version 5 is the implicit generation: it raises the epoch, serves an abort of nothing, and recognises its own
+//! repetition, whatever level the feature `transaction.version` has, as on a real broker. Before version 2
+//! PRODUCER_FENCED is INVALID_PRODUCER_EPOCH.
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::{EndTxnRequest, EndTxnResponse, ProducerId};

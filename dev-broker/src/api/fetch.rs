@@ -1,8 +1,9 @@
 //! Fetch (key 1), versions 4 to 18: whole batches, long poll, and only what is decided for readers of committed data.
 //!
-//! A Fetch waits until `min_bytes` can be read, an error is to be told, or `max_wait_ms` is over; undecided bytes do not count for
-//! a reader of committed data. Simplifications: no sessions (KIP-227: every answer says session id 0, which a client takes as "none
-//! was made", and one that names a session gets FETCH_SESSION_ID_NOT_FOUND), no divergence detection, no rack-aware replicas.
+//! A Fetch waits until `min_bytes` can be read, an error is to be told, or `max_wait_ms` is over; undecided bytes do
+//! not count for a reader of committed data. Simplifications: no sessions (KIP-227: every answer says session id 0,
+//! which a client takes as "none was made", and one that names a session gets FETCH_SESSION_ID_NOT_FOUND), no
+//! divergence detection, no rack-aware replicas.
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};

@@ -1,7 +1,7 @@
 //! InitProducerId (key 22), versions 0 to 5: a producer id and epoch, and the fencing of predecessors.
 //!
-//! Without a transactional id always a new producer id with epoch 0. Before version 4 PRODUCER_FENCED is INVALID_PRODUCER_EPOCH
-//! (KIP-588). Left out: version 6, the unstable two-phase commit of KIP-939.
+//! Without a transactional id always a new producer id with epoch 0. Before version 4 PRODUCER_FENCED is
+//! INVALID_PRODUCER_EPOCH (KIP-588). Left out: version 6, the unstable two-phase commit of KIP-939.
 
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
 //! ListOffsets (key 2), versions 1 to 10: earliest, latest, by timestamp, and the newest record.
 //!
-//! The latest offset of a reader of committed data is the last stable one (KIP-98). Special timestamps: -1 latest, -2 earliest, -3
-//! newest record (KIP-734), -4 earliest on local disk (the same here), -5 end of tiered storage (none here: offset -1).
+//! The latest offset of a reader of committed data is the last stable one (KIP-98). Special timestamps: -1 latest, -2
+//! earliest, -3 newest record (KIP-734), -4 earliest on local disk (the same here), -5 end of tiered storage (none
+//! here: offset -1).
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::list_offsets_request::ListOffsetsPartition;

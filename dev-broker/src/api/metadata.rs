@@ -1,7 +1,8 @@
 //! Metadata (key 3), versions 0 to 13: one broker that leads everything.
 //!
-//! Topics are asked for by name or, from version 10, by id. With `auto.create.topics.enable` an unknown name is created and answered
-//! at once (Kafka first answers LEADER_NOT_AVAILABLE). Simplifications: no racks, no authorized operations, no REBOOTSTRAP_REQUIRED.
+//! Topics are asked for by name or, from version 10, by id. With `auto.create.topics.enable` an unknown name is
+//! created and answered at once (Kafka first answers LEADER_NOT_AVAILABLE). Simplifications: no racks, no authorized
+//! operations, no REBOOTSTRAP_REQUIRED.
 
 use std::collections::BTreeMap;
 

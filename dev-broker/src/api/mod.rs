@@ -1,7 +1,7 @@
 //! The APIs that this broker serves, one file each: versions, behaviour, simplifications.
 //!
-//! This file is the table: which key is read by which file, in which versions, and how a fault is answered. An API that is not here
-//! is not announced, and a request for it closes the connection, as on a real broker.
+//! This file is the table: which key is read by which file, in which versions, and how a fault is answered. An API
+//! that is not here is not announced, and a request for it closes the connection, as on a real broker.
 
 mod add_partitions_to_txn;
 mod api_versions;
@@ -153,7 +153,8 @@ impl Call {
         let served = SERVED.iter().find(|(served, _)| *served == api).map(|(_, versions)| versions);
         if !served.is_some_and(|versions| (versions.min..=versions.max).contains(&version)) {
             if api == ApiKey::ApiVersions {
-                // The body is of a shape not known here; the answer in version 0 is what the client can always read (KIP-511).
+                // The body is of a shape not known here; the answer in version 0 is what the client can always read
+                // (KIP-511).
                 return Ok(Self { api, version: 0, request: Request::ApiVersions(None) });
             }
             return Err(WireError::UnsupportedVersion { api, version });

@@ -1,9 +1,10 @@
 //! Produce (key 0), versions 3 to 13: one batch for each partition, checked, admitted, appended.
 //!
-//! Transactional batches must be in the open transaction: up to version 11 that is verified with the coordinator (KIP-890 part 1),
-//! from version 12 on the partition is added (part 2), and while the markers of the last transaction are being written the request
-//! waits as a real broker lets it wait. Version 13 names topics by id. Not Kafka's: a transactional batch without acks=all is
-//! refused. Simplifications: no look at single records, no throttling, one replica.
+//! Transactional batches must be in the open transaction: up to version 11 that is verified with the coordinator
+//! (KIP-890 part 1), from version 12 on the partition is added (part 2), and while the markers of the last
+//! transaction are being written the request waits as a real broker lets it wait. Version 13 names topics by id. Not
+//! Kafka's: a transactional batch without acks=all is refused. Simplifications: no look at single records, no
+//! throttling, one replica.
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};

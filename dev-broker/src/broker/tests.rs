@@ -1,4 +1,5 @@
-//! The core as a driver sees it: waits, wakes, faults, limits. What single answers say is compared with Kafka's in `tests/`.
+//! The core as a driver sees it: waits, wakes, faults, limits. What single answers say is compared with Kafka's in
+//! `tests/`.
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::create_topics_request::CreatableTopic;

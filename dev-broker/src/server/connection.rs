@@ -1,7 +1,7 @@
 //! One connection: read a frame, have it handled, write the answer; until the peer, an error or the shutdown ends it.
 //!
-//! A frame is read into a buffer of just its size, because the log keeps slices of it; the buffer grows with the bytes that arrive,
-//! so that a length alone costs nothing.
+//! A frame is read into a buffer of just its size, because the log keeps slices of it; the buffer grows with the
+//! bytes that arrive, so that a length alone costs nothing.
 
 use std::io;
 use std::sync::Arc;

@@ -1,8 +1,9 @@
 //! EndTxn: what the coordinator answers, as one pure decision over the state, the epoch and the goal.
 //!
-//! The order of the checks is that of Kafka 4.3: a pending transition before a foreign producer id before a wrong epoch
-//! (KAFKA-18660 tells why: a client whose id was rotated must not be fenced by itself). Sources: KIP-98, KIP-890 part 2,
-//! KAFKA-20785 (the answer to a commit that is repeated after a timeout's abort; here as released in 4.3 and 4.4).
+//! The order of the checks is that of Kafka 4.3: a pending transition before a foreign producer id before a wrong
+//! epoch (KAFKA-18660 tells why: a client whose id was rotated must not be fenced by itself). Sources: KIP-98,
+//! KIP-890 part 2, KAFKA-20785 (the answer to a commit that is repeated after a timeout's abort; here as released in
+//! 4.3 and 4.4).
 
 use kafka_protocol::ResponseError;
 
@@ -33,7 +34,8 @@ pub(crate) fn decide(
     decide_settled(entry, producer, goal, generation)
 }
 
-/// The rest of the decision: also what a coordinator answers that has loaded Prepare and not yet begun with the markers.
+/// The rest of the decision: also what a coordinator answers that has loaded Prepare and not yet begun with the
+/// markers.
 fn decide_settled(
     entry: &TxnEntry,
     producer: ProducerIdentity,
@@ -86,7 +88,8 @@ fn decide_implicit(entry: &TxnEntry, producer: ProducerIdentity, goal: Goal) -> 
         TxnState::Prepare { .. } => Err(ResponseError::InvalidTxnState),
         TxnState::Complete { goal: done } if repeats && *done == goal => Ok(EndDecision::AlreadyDone),
         TxnState::Complete { .. } if repeats => Err(ResponseError::InvalidTxnState),
-        // Nothing is open. A client whose every Produce failed cannot know that, so its abort is served, and raises the epoch.
+        // Nothing is open. A client whose every Produce failed cannot know that, so its abort is served, and raises
+        // the epoch.
         TxnState::Empty | TxnState::Complete { .. } => match goal {
             Goal::Abort => Ok(EndDecision::Prepare),
             Goal::Commit => Err(ResponseError::InvalidTxnState),

@@ -1,6 +1,7 @@
 //! InitProducerId for a transactional id: what the coordinator does, as one pure decision.
 //!
-//! Sources: KIP-98, KIP-360 (a producer may bring its id and epoch), KAFKA-18660 (pending before fenced), KIP-588 (codes).
+//! Sources: KIP-98, KIP-360 (a producer may bring its id and epoch), KAFKA-18660 (pending before fenced), KIP-588
+//! (codes).
 
 use kafka_protocol::ResponseError;
 
@@ -52,7 +53,8 @@ pub(crate) fn decide(entry: &TxnEntry, brought: Option<ProducerIdentity>) -> Res
     }
 }
 
-/// The id must be the current one, or the one before it when its epochs were used up; anything goes for an id made this instant.
+/// The id must be the current one, or the one before it when its epochs were used up; anything goes for an id made
+/// this instant.
 fn may_ask(entry: &TxnEntry, producer: ProducerIdentity) -> bool {
     entry.producer.epoch == NO_EPOCH
         || producer.id == entry.producer.id

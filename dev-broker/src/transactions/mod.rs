@@ -1,9 +1,10 @@
 //! The transaction coordinator: every transactional id, and the moves between its states.
 //!
-//! Pure: it decides and remembers; the broker writes the markers that [`Coordinator::markers_due`] names and then calls
-//! [`Coordinator::markers_written`]. The decisions are [`init::decide`] and [`end_txn::decide`]. One coordinator serves all ids, with
-//! coordinator epoch 0; its log is memory, so an answer is durable for as long as the process is.
-//! Sources: KIP-98, KIP-360, KIP-890, KIP-939's absence (no two-phase commit). Left out: see LEFT_OUT.md.
+//! Pure: it decides and remembers; the broker writes the markers that [`Coordinator::markers_due`] names and then
+//! calls [`Coordinator::markers_written`]. The decisions are [`init::decide`] and [`end_txn::decide`]. One
+//! coordinator serves all ids, with coordinator epoch 0; its log is memory, so an answer is durable for as long as
+//! the process is. Sources: KIP-98, KIP-360, KIP-890, KIP-939's absence (no two-phase commit). Left out: see
+//! LEFT_OUT.md.
 
 pub(crate) mod end_txn;
 pub(crate) mod init;
@@ -158,7 +159,8 @@ impl Coordinator {
         }
     }
 
-    /// EndTxn of a client. The answer is the identity to go on with, which differs from the request's in the implicit generation.
+    /// EndTxn of a client. The answer is the identity to go on with, which differs from the request's in the implicit
+    /// generation.
     ///
     /// # Errors
     /// Those of [`end_txn::decide`]; INVALID_PRODUCER_ID_MAPPING for an unknown id.
@@ -286,8 +288,9 @@ impl Coordinator {
 
     /// Aborts an open transaction over its producer's head: the epoch is raised first, once (KAFKA-19367).
     ///
-    /// At feature level 2 the old epoch is remembered, whichever generation the transaction is of: the producer's own abort, and its
-    /// InitProducerId, are then taken for repetitions, as long as no successor has come. Below, the producer is fenced.
+    /// At feature level 2 the old epoch is remembered, whichever generation the transaction is of: the producer's own
+    /// abort, and its InitProducerId, are then taken for repetitions, as long as no successor has come. Below, the
+    /// producer is fenced.
     fn fence(&mut self, now: Timestamp, settings: &BrokerSettings, transactional_id: &TransactionalId) {
         self.prepare(now, settings.marker_delay, transactional_id, Goal::Abort, true);
         if let Some(entry) = self.entries.get_mut(transactional_id)
@@ -312,7 +315,8 @@ impl Coordinator {
         };
         let mut next_producer_id = None;
         if raise_epoch {
-            // Past the last epoch there is one more number, for the marker alone; then comes the next id (KAFKA-18660, KAFKA-20090).
+            // Past the last epoch there is one more number, for the marker alone; then comes the next id
+            // (KAFKA-18660, KAFKA-20090).
             if entry.is_epoch_exhausted() {
                 next_producer_id = Some(spare_producer_id);
                 self.next_producer_id += 1;

@@ -9,9 +9,10 @@
 //!     └────────────────────────────── InitProducerId ─────────────────────────────────────────┘
 //! ```
 //!
-//! Kafka writes PrepareEpochFence between Ongoing and Prepare(abort) while the new epoch goes to its log. This log is memory
-//! and written at once, so that state has no length here; its effect, the raised epoch, is kept. From Prepare on Kafka has a
-//! transition pending (to Complete), which is why every request in that window meets CONCURRENT_TRANSACTIONS.
+//! Kafka writes PrepareEpochFence between Ongoing and Prepare(abort) while the new epoch goes to its log. This log is
+//! memory and written at once, so that state has no length here; its effect, the raised epoch, is kept. From Prepare
+//! on Kafka has a transition pending (to Complete), which is why every request in that window meets
+//! CONCURRENT_TRANSACTIONS.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

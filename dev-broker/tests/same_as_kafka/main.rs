@@ -1,8 +1,9 @@
 //! The same requests to the dev broker and to Apache Kafka get the same answers.
 //!
-//! Each story sends requests and writes down what came back, with producer ids as letters and topics under fixed names. The files
-//! `recorded_level_*.txt` are what Kafka 4.3.1 answered at that level of `transaction.version`. The dev broker must answer the same (always), and so must Kafka (when it is there), so that the record
-//! stays true. To record anew: run the ignored test with ONCEWIRE_RECORD=1.
+//! Each story sends requests and writes down what came back, with producer ids as letters and topics under fixed
+//! names. The files `recorded_level_*.txt` are what Kafka 4.3.1 answered at that level of `transaction.version`. The
+//! dev broker must answer the same (always), and so must Kafka (when it is there), so that the record stays true. To
+//! record anew: run the ignored test with ONCEWIRE_RECORD=1.
 
 mod raw;
 mod service;
