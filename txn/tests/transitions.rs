@@ -264,6 +264,14 @@ fn stage(scene: Scene, protocol: Protocol) -> Stage {
             s.producing();
             s.answer(6);
         }
+        _ => abort_or_end(s, scene),
+    }
+    stage
+}
+
+/// The scenes from an abort-only transaction on.
+fn abort_or_end(s: &mut Stage, scene: Scene) {
+    match scene {
         Scene::AbortRequiredIdle => {
             s.producing();
             s.answer(10);
@@ -307,9 +315,8 @@ fn stage(scene: Scene, protocol: Protocol) -> Stage {
             s.producing();
             s.answer(53);
         }
-        Scene::Closed => s.command(Command::Close).unwrap(),
+        _ => s.command(Command::Close).unwrap(),
     }
-    stage
 }
 
 fn stages() -> impl Iterator<Item = (Scene, Protocol)> {
