@@ -1,6 +1,6 @@
 //! Tables and aims. An aim that is not met is information, never a failure: the machine may be the reason.
 
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use comfy_table::presets::ASCII_MARKDOWN;
 use comfy_table::{CellAlignment, Table};
 
 /// What the project wants a figure to be.
@@ -33,11 +33,11 @@ impl Aim {
     }
 }
 
-/// An empty table with these headings; every column but the first is one of numbers.
+/// An empty table with these headings, as Markdown, which a README can take over; every column but the first is one of numbers.
 #[must_use]
 pub fn table(headings: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_style(UTF8_HORIZONTAL_ONLY);
+    table.load_style(ASCII_MARKDOWN);
     table.set_header(headings.iter().copied());
     for place in 1..headings.len() {
         if let Some(column) = table.column_mut(place) {

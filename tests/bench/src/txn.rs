@@ -183,9 +183,9 @@ async fn ours(load: &Load<'_>, ahead: bool) -> Result<Timing> {
     producer.init().await?;
     let topic: Arc<str> = load.topic.into();
     let mut stage = producer.stage();
-    let mut measured = Measured::begin(load.length);
+    let mut measured = Measured::begin(Instant::now(), load.length);
     let mut ready = Vec::new();
-    while measured.goes_on() {
+    while measured.goes_on(Instant::now()) {
         let batches =
             if ready.is_empty() { fill(&mut stage, &topic, load.records)? } else { std::mem::take(&mut ready) };
         producer.begin().await?;
@@ -197,7 +197,7 @@ async fn ours(load: &Load<'_>, ahead: bool) -> Result<Timing> {
         } else {
             producer.commit().await?;
         }
-        measured.transaction();
+        measured.transaction(Instant::now());
     }
     producer.close(CLOSE_MAX).await?;
     cluster.close().await;
@@ -213,40 +213,42 @@ fn fill(stage: &mut Stage, topic: &Arc<str>, records: u32) -> Result<Vec<StagedB
     Ok(stage.seal())
 }
 
-/// Times of transactions, without those of the warm-up.
+/// Times of transactions, without those of the warm-up. Pure.
 struct Measured {
-    began: Instant,
-    last: Instant,
+    warm: Instant,
     end: Instant,
+    /// The end of the first transaction after the warm-up, in which it began.
+    first: Option<Instant>,
+    last: Option<Instant>,
     times_ms: Vec<f64>,
 }
 
 impl Measured {
-    fn begin(length: Duration) -> Self {
-        let began = Instant::now() + WARM_UP;
-        Self { began, last: began, end: began + length, times_ms: Vec::new() }
+    fn begin(now: Instant, length: Duration) -> Self {
+        let warm = now + WARM_UP;
+        Self { warm, end: warm + length, first: None, last: None, times_ms: Vec::new() }
     }
 
-    fn goes_on(&self) -> bool {
-        Instant::now() < self.end
+    fn goes_on(&self, now: Instant) -> bool {
+        now < self.end
     }
 
-    fn transaction(&mut self) {
-        let now = Instant::now();
-        if self.last > self.began {
-            self.times_ms.push((now - self.last).as_secs_f64() * 1000.0);
-        } else if now > self.began {
-            // The first that ends after the warm-up began in it.
-            self.began = now;
+    /// One was committed.
+    fn transaction(&mut self, now: Instant) {
+        match self.last {
+            Some(last) => self.times_ms.push((now - last).as_secs_f64() * 1000.0),
+            None if now < self.warm => return,
+            None => self.first = Some(now),
         }
-        self.last = now.max(self.last);
+        self.last = Some(now);
     }
 
     fn timing(mut self) -> Timing {
         self.times_ms.sort_by(f64::total_cmp);
+        let span = self.first.zip(self.last).map_or(Duration::ZERO, |(first, last)| last - first);
         Timing {
             transactions: self.times_ms.len() as u64,
-            seconds: self.last.saturating_duration_since(self.began).as_secs_f64(),
+            seconds: span.as_secs_f64(),
             p50_ms: quantile(&self.times_ms, 0.5).unwrap_or(0.0),
             p99_ms: quantile(&self.times_ms, 0.99).unwrap_or(0.0),
         }
@@ -313,5 +315,32 @@ impl Timings {
             medians.insert(format!("{records} {}", writer.name()), figures);
         }
         serde_json::json!({ "runs": self.runs, "medians": medians })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_warm_up_and_the_transaction_that_began_in_it_do_not_count() {
+        let start = Instant::now();
+        let mut measured = Measured::begin(start, Duration::from_secs(3));
+        for at_ms in [400, 900, 1_100, 1_102, 1_106] {
+            measured.transaction(start + Duration::from_millis(at_ms));
+        }
+        assert!(measured.goes_on(start + Duration::from_millis(3_999)));
+        assert!(!measured.goes_on(start + Duration::from_secs(4)));
+        let timing = measured.timing();
+        assert_eq!(timing.transactions, 2);
+        assert!((timing.mean_ms() - 3.0).abs() < 1e-6, "{timing:?}");
+        assert!((timing.records_per_s(100) - 200.0 / 0.006).abs() < 1e-3, "{timing:?}");
+    }
+
+    #[test]
+    fn nothing_measured_is_no_division_by_zero() {
+        let timing = Measured::begin(Instant::now(), WARM_UP).timing();
+        assert_eq!(timing.transactions, 0);
+        assert!(timing.mean_ms().is_finite() && timing.records_per_s(1).is_finite());
     }
 }
