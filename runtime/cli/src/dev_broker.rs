@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  oncewire dev-broker --listen 127.0.0.1:9092\n\n\
     It speaks the real protocol, transactions included, keeps everything in memory, and forgets it at its end.")]
-pub struct DevBrokerArgs {
+pub(crate) struct DevBrokerArgs {
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:9092")]
     listen: SocketAddr,
@@ -27,7 +27,7 @@ pub struct DevBrokerArgs {
     marker_delay_ms: u64,
 }
 
-pub async fn run(args: DevBrokerArgs) -> Result<Exit, Stop> {
+pub(crate) async fn run(args: DevBrokerArgs) -> Result<Exit, Stop> {
     let mut config = DevBrokerConfig { listen: args.listen, ..DevBrokerConfig::default() };
     config.broker.transaction_version = args.transaction_version;
     config.broker.default_partitions = args.partitions;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 /// The end of a command. The numbers are part of the command line's contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
+pub(crate) enum Exit {
     /// 0: done, or stopped when asked.
     Done,
     /// 1: something failed while running, say a task.
@@ -21,7 +21,7 @@ pub enum Exit {
 
 impl Exit {
     /// The process's exit code.
-    pub fn code(self) -> u8 {
+    pub(crate) fn code(self) -> u8 {
         match self {
             Self::Done => 0,
             Self::Failed => 1,
@@ -41,26 +41,26 @@ impl From<Exit> for ExitCode {
 
 /// A command that could not do its job: how it ends, and the one line that says what to change.
 #[derive(Debug)]
-pub struct Stop {
+pub(crate) struct Stop {
     /// The kind of end.
-    pub exit: Exit,
+    pub(crate) exit: Exit,
     /// For standard error, without a full stop.
-    pub message: String,
+    pub(crate) message: String,
 }
 
 impl Stop {
     /// A mistake in what was asked.
-    pub fn usage(message: impl Into<String>) -> Self {
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { exit: Exit::Usage, message: message.into() }
     }
 
     /// The world outside did not let it start.
-    pub fn not_started(message: impl Into<String>) -> Self {
+    pub(crate) fn not_started(message: impl Into<String>) -> Self {
         Self { exit: Exit::NotStarted, message: message.into() }
     }
 
     /// It started, and failed.
-    pub fn failed(message: impl Into<String>) -> Self {
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self { exit: Exit::Failed, message: message.into() }
     }
 }

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
 
 /// Starts logging for this process.
-pub fn start() {
+pub(crate) fn start() {
     let (filter, complaint) = match std::env::var("ONCEWIRE_LOG") {
         Err(_) => (EnvFilter::new("info"), None),
         Ok(text) => match EnvFilter::try_new(&text) {

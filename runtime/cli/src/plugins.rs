@@ -11,7 +11,7 @@ use std::io::Write;
 #[command(
     after_help = "Examples:\n  oncewire plugins\n  oncewire plugins FileStreamSource     the properties of one plug-in\n  oncewire plugins --json"
 )]
-pub struct PluginsArgs {
+pub(crate) struct PluginsArgs {
     /// Show the properties of this one (class name or alias)
     plugin: Option<String>,
     /// Print JSON
@@ -19,7 +19,7 @@ pub struct PluginsArgs {
     json: bool,
 }
 
-pub fn run(args: &PluginsArgs) -> Result<Exit, Stop> {
+pub(crate) fn run(args: &PluginsArgs) -> Result<Exit, Stop> {
     let registry = registry();
     let text = match &args.plugin {
         None if args.json => listing_json(&registry),

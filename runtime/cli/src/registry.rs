@@ -3,7 +3,7 @@
 use oncewire_api::plugin::PluginRegistry;
 
 /// All connectors and converters.
-pub fn registry() -> PluginRegistry {
+pub(crate) fn registry() -> PluginRegistry {
     PluginRegistry::new(
         oncewire_plugins::converters()
             .into_iter()

@@ -17,7 +17,7 @@ use std::path::PathBuf;
     file-source.properties:\n  name=lines\n  connector.class=FileStreamSource\n  file=/var/log/app.log\n  topic=app-log\n\n\
     Connector files are Java properties, a flat JSON object, or {\"name\":…,\"config\":{…}}. Source offsets live in the topic\n\
     <group.id>-offsets, in the records' own transactions. SIGTERM or Ctrl-C stops in good order; ONCEWIRE_LOG=debug says more.")]
-pub struct StandaloneArgs {
+pub(crate) struct StandaloneArgs {
     /// The worker's properties, as for connect-standalone
     worker: PathBuf,
     /// One file for each connector
@@ -25,7 +25,7 @@ pub struct StandaloneArgs {
     connectors: Vec<PathBuf>,
 }
 
-pub async fn run(args: StandaloneArgs) -> Result<Exit, Stop> {
+pub(crate) async fn run(args: StandaloneArgs) -> Result<Exit, Stop> {
     let usage = |error: &dyn std::fmt::Display| Stop::usage(error.to_string());
     let properties = read_properties(&args.worker).map_err(|error| usage(&error))?;
     let worker =

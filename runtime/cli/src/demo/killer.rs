@@ -2,16 +2,16 @@
 
 /// A small generator (xorshift64*): the demo only needs spread and repeatability.
 #[derive(Debug, Clone)]
-pub struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
     /// The same seed, the same numbers.
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
     /// A number below `bound`; 0 for a bound of 0.
-    pub fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -22,7 +22,7 @@ impl Dice {
 
 /// The numbers of visible lines at which a worker dies, ascending: one at random in each of `kills` equal stretches, so that
 /// every kill finds a worker in the middle of its work.
-pub fn kill_points(lines: u64, kills: u64, dice: &mut Dice) -> Vec<u64> {
+pub(crate) fn kill_points(lines: u64, kills: u64, dice: &mut Dice) -> Vec<u64> {
     let stretch = lines / (kills + 1);
     (0..kills).map(|at| at * stretch + 1 + dice.below(stretch.max(1))).filter(|point| *point < lines).collect()
 }

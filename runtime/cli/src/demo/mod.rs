@@ -17,7 +17,7 @@ use story::Story;
     after_help = "Examples:\n  oncewire demo\n  oncewire demo --lines 3000000 --kills 30\n  oncewire demo --bootstrap-server localhost:9092    the same on your cluster\n  oncewire demo --seed 7                             the same kills again\n\n\
     Exit code 0 only when the auditor is content."
 )]
-pub struct DemoArgs {
+pub(crate) struct DemoArgs {
     /// Lines in the file
     #[arg(long, value_name = "N", default_value_t = 500_000, value_parser = clap::value_parser!(u64).range(100..=100_000_000))]
     lines: u64,
@@ -41,7 +41,7 @@ pub struct DemoArgs {
     timeout: u64,
 }
 
-pub async fn run(args: DemoArgs) -> Result<Exit, Stop> {
+pub(crate) async fn run(args: DemoArgs) -> Result<Exit, Stop> {
     let timeout = Duration::from_secs(args.timeout);
     let mut story = Story::prepare(args).await?;
     let told = tokio::time::timeout(timeout, story.tell()).await;

@@ -6,18 +6,18 @@ use tokio::sync::watch;
 
 /// What the reader has seen.
 #[derive(Debug, Clone, Default)]
-pub struct Seen {
+pub(crate) struct Seen {
     /// Visible lines.
-    pub lines: u64,
+    pub(crate) lines: u64,
     /// The first line that was not the next one, with the line that was expected.
-    pub fault: Option<String>,
+    pub(crate) fault: Option<String>,
 }
 
 /// Reads until nobody listens any more. The lines start with their number, from 1.
 ///
 /// # Errors
 /// What the client can't mend by itself.
-pub async fn read(cluster: Cluster, topic: String, seen: watch::Sender<Seen>) -> Result<(), String> {
+pub(crate) async fn read(cluster: Cluster, topic: String, seen: watch::Sender<Seen>) -> Result<(), String> {
     let options = ReaderOptions { isolation: Isolation::Committed, ..ReaderOptions::default() };
     let mut reader = LogReader::open(&cluster, &topic, options).await.map_err(|error| error.to_string())?;
     let mut expected = 1;
@@ -42,12 +42,12 @@ pub async fn read(cluster: Cluster, topic: String, seen: watch::Sender<Seen>) ->
 }
 
 /// The number at the start of a line.
-pub fn line_number(line: &[u8]) -> Option<u64> {
+pub(crate) fn line_number(line: &[u8]) -> Option<u64> {
     std::str::from_utf8(line.split(|byte| *byte == b' ').next()?).ok()?.parse().ok()
 }
 
 /// A line of 83 characters, 84 bytes with its end.
-pub fn line(number: u64) -> String {
+pub(crate) fn line(number: u64) -> String {
     format!("{number:010} {:072x}\n", u128::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835))
 }
 

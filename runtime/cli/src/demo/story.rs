@@ -4,7 +4,7 @@ use super::DemoArgs;
 use super::killer::{Dice, kill_points};
 use super::reader::{Seen, line, read};
 use crate::exit::{Exit, Stop};
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use oncewire_audit::{AuditPlan, Check, OffsetsPlan, Report, audit};
@@ -27,7 +27,7 @@ const CONNECTOR: &str = "demo";
 const JITTER_MAX_MICROS: u64 = 8_000;
 
 /// Everything that the demo owns, and has to put away.
-pub struct Story {
+pub(crate) struct Story {
     args: DemoArgs,
     dice: Dice,
     seed: u64,
@@ -44,7 +44,7 @@ pub struct Story {
 
 impl Story {
     /// Starts or reaches the broker, writes the files, makes the topic.
-    pub async fn prepare(args: DemoArgs) -> Result<Self, Stop> {
+    pub(crate) async fn prepare(args: DemoArgs) -> Result<Self, Stop> {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let seed = args.seed.unwrap_or_else(|| u64::from(since.subsec_nanos()) | 1);
         let run = format!("{:x}", since.as_micros());
@@ -112,7 +112,7 @@ impl Story {
     }
 
     /// The demo itself.
-    pub async fn tell(&mut self) -> Result<Exit, Stop> {
+    pub(crate) async fn tell(&mut self) -> Result<Exit, Stop> {
         let (lines, kills) = (self.args.lines, self.args.kills);
         say(&match &self.args.bootstrap_server {
             None => format!("Embedded broker on {} (in memory, real protocol).", self.bootstrap),
@@ -261,7 +261,7 @@ impl Story {
             ("records/s", format!("{rate:.0}")),
         ];
         let mut table = Table::new();
-        table.load_style(UTF8_HORIZONTAL_ONLY);
+        table.load_style(UTF8_FULL_CONDENSED);
         for (name, figure) in rows {
             table.add_row([name.to_owned(), figure]);
         }
@@ -272,7 +272,7 @@ impl Story {
     }
 
     fn what_next(&self) -> String {
-        let program = "oncewire";
+        let program = called_as();
         match self.args.bootstrap_server {
             None => format!(
                 "Try next:\n  {program} demo --bootstrap-server localhost:9092     the same on your cluster\n  \
@@ -287,7 +287,7 @@ impl Story {
     }
 
     /// Puts everything away, whatever happened before.
-    pub async fn clean_up(mut self) {
+    pub(crate) async fn clean_up(mut self) {
         self.kill_worker().await;
         if let Some((seen, reading)) = self.reader.take() {
             drop(seen);
@@ -327,6 +327,13 @@ async fn start_broker() -> Result<DevBroker, Stop> {
 fn this_program() -> PathBuf {
     std::env::current_exe()
         .unwrap_or_else(|_| std::env::args_os().next().map(PathBuf::from).unwrap_or_else(|| "oncewire".into()))
+}
+
+/// How a person calls this program again: through cargo from a clone, by its name where it is installed.
+fn called_as() -> &'static str {
+    let name = std::env::args_os().next().unwrap_or_default();
+    let from_clone = Path::new(&name).components().any(|part| part.as_os_str() == "target");
+    if from_clone { "cargo run --release --" } else { "oncewire" }
 }
 
 fn write_lines(path: &Path, lines: u64) -> Result<(), Stop> {
