@@ -26,6 +26,8 @@ const CONNECTOR: &str = "demo";
 /// A kill waits up to so long after its point was reached, so that it strikes at any moment of a transaction.
 const JITTER_MAX_MICROS: u64 = 8_000;
 
+type Reading = (watch::Receiver<Seen>, JoinHandle<Result<(), String>>);
+
 /// Everything that the demo owns, and has to put away.
 pub(crate) struct Story {
     args: DemoArgs,
@@ -39,7 +41,7 @@ pub(crate) struct Story {
     group: String,
     worker: Option<Child>,
     workers: u64,
-    reader: Option<(watch::Receiver<Seen>, JoinHandle<Result<(), String>>)>,
+    reader: Option<Reading>,
 }
 
 impl Story {
@@ -196,7 +198,7 @@ impl Story {
 
     async fn reader_problem(&mut self) -> Stop {
         let said = match self.reader.take() {
-            Some((_, reading)) => reading.await.map_or_else(|error| Err(error.to_string()), |read| read),
+            Some((_, reading)) => reading.await.unwrap_or_else(|error| Err(error.to_string())),
             None => Ok(()),
         };
         Stop::failed(format!("the reader ended: {}", said.err().unwrap_or_default()))
