@@ -1,0 +1,120 @@
+//! Where transactions end, and what is visible then (KIP-618's transaction boundaries).
+
+mod support;
+
+use oncewire_api::Boundary::{Abort, Commit};
+use oncewire_worker::herder::supervisor::TaskState;
+use support::{Event, Stand, Step, map, record};
+
+fn numbers(range: std::ops::RangeInclusive<i64>) -> Vec<String> {
+    range.map(|number| number.to_string()).collect()
+}
+
+async fn connector_stand() -> Stand {
+    let mut stand = Stand::new().await;
+    stand.connector.extend(map(&[("transaction.boundary", "connector")]));
+    stand
+}
+
+#[tokio::test]
+async fn poll_boundary_makes_each_poll_one_transaction_with_its_offset() {
+    let stand = Stand::new().await;
+    let worker = stand.run(vec![Step::records(1..=3), Step::records(4..=5)]);
+    stand.until_commits(2).await;
+    assert_eq!(worker.stop().await, TaskState::Stopped);
+    assert_eq!(stand.visible("t").await, numbers(1..=5));
+    let offsets = stand.stored_offsets().await;
+    let key = r#"["c",{"p":"p"}]"#.to_owned();
+    assert_eq!(offsets, [(key.clone(), Some(r#"{"n":3}"#.into())), (key, Some(r#"{"n":5}"#.into()))]);
+}
+
+#[tokio::test]
+async fn interval_boundary_commits_although_poll_brings_nothing_more() {
+    let mut stand = Stand::new().await;
+    stand.connector.extend(map(&[("transaction.boundary", "interval"), ("transaction.boundary.interval.ms", "50")]));
+    let worker = stand.run(vec![Step::records(1..=2), Step::Hang]);
+    while stand.visible("t").await != numbers(1..=2) {}
+    worker.kill();
+    assert_eq!(stand.stored_offsets().await.len(), 1, "the timer committed while poll was stuck");
+}
+
+#[tokio::test]
+async fn a_connector_that_commits_every_ten_shows_ten_of_fifteen_and_resumes_at_ten() {
+    let stand = connector_stand().await;
+    let worker = stand.run(vec![Step::Batch((1..=15).map(record).collect(), Some((9, Commit)), None)]);
+    stand.until_commits(1).await;
+    assert_eq!(worker.stop().await, TaskState::Stopped);
+    assert_eq!(stand.visible("t").await, numbers(1..=10), "records 11 to 15 are never committed by force");
+
+    let again = stand.run(vec![Step::Batch((11..=20).map(record).collect(), None, Some(Commit))]);
+    stand.until("the restart", |events| events.contains(&Event::Started(Some(10)))).await;
+    stand.until_commits(2).await;
+    assert_eq!(again.stop().await, TaskState::Stopped);
+    assert_eq!(stand.visible("t").await, numbers(1..=20));
+}
+
+#[tokio::test]
+async fn an_abort_hides_the_records_and_stores_their_offset() {
+    let stand = connector_stand().await;
+    let worker = stand.run(vec![
+        Step::Batch((1..=3).map(record).collect(), None, Some(Abort)),
+        Step::Batch((4..=5).map(record).collect(), None, Some(Commit)),
+    ]);
+    while stand.visible("t").await.is_empty() {}
+    assert_eq!(worker.stop().await, TaskState::Stopped);
+    assert_eq!(stand.visible("t").await, numbers(4..=5));
+    let offsets: Vec<_> = stand.stored_offsets().await.into_iter().map(|(_, value)| value).collect();
+    assert_eq!(offsets, [Some(r#"{"n":3}"#.to_owned()), Some(r#"{"n":5}"#.to_owned())]);
+}
+
+#[tokio::test]
+async fn an_ask_at_the_last_record_comes_before_that_of_the_batch() {
+    // Asked at the last record and for the batch; what is visible after a following commit of 3.
+    let cases = [
+        (Some((1, Commit)), Some(Abort), numbers(1..=3)),
+        (Some((1, Abort)), Some(Commit), numbers(3..=3)),
+        (Some((1, Commit)), Some(Commit), numbers(1..=3)),
+        (Some((1, Abort)), Some(Abort), numbers(3..=3)),
+    ];
+    for (after, batch, visible) in cases {
+        let stand = connector_stand().await;
+        let worker = stand.run(vec![
+            Step::Batch((1..=2).map(record).collect(), after, batch),
+            Step::Batch(vec![record(3)], None, Some(Commit)),
+        ]);
+        stand.until("the last commit", |events| events.ends_with(&[Event::Commit, Event::Poll])).await;
+        while stand.visible("t").await.last().map(String::as_str) != Some("3") {}
+        assert_eq!(worker.stop().await, TaskState::Stopped);
+        assert_eq!(stand.visible("t").await, visible, "{after:?} {batch:?}");
+    }
+}
+
+#[tokio::test]
+async fn asking_to_abort_where_nothing_was_sent_is_ignored() {
+    let stand = connector_stand().await;
+    let worker = stand.run(vec![Step::Nothing(Some(Abort)), Step::Batch(vec![record(1)], None, Some(Commit))]);
+    while stand.visible("t").await.is_empty() {}
+    assert_eq!(worker.stop().await, TaskState::Stopped);
+    assert_eq!(stand.visible("t").await, numbers(1..=1));
+}
+
+#[tokio::test]
+async fn a_contradiction_fails_the_task_and_shows_nothing() {
+    let stand = connector_stand().await;
+    let worker = stand.run(vec![Step::Batch(vec![record(1)], Some((5, Commit)), None)]);
+    let TaskState::Failed { cause } = worker.ended().await else { panic!("it failed") };
+    assert!(cause.contains("after record 5 of a batch of 1"), "{cause}");
+    assert!(stand.visible("t").await.is_empty());
+}
+
+#[tokio::test]
+async fn the_task_hears_of_records_in_order_and_only_after_their_commit() {
+    let mut stand = Stand::new().await;
+    stand.connector.extend(map(&[("records", "keep")]));
+    let worker = stand.run(vec![Step::records(1..=2), Step::records(3..=3)]);
+    stand.until("record 3", |events| events.contains(&Event::CommitRecord(3))).await;
+    assert_eq!(worker.stop().await, TaskState::Stopped);
+    let heard: Vec<Event> =
+        stand.events().into_iter().filter(|event| matches!(event, Event::CommitRecord(_))).collect();
+    assert_eq!(heard, [1, 2, 3].map(Event::CommitRecord));
+}
