@@ -4,7 +4,7 @@ use crate::exit::{Exit, Stop};
 use crate::registry::registry;
 use clap::Args;
 use comfy_table::Table;
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use comfy_table::presets::UTF8_FULL_CONDENSED;
 use std::io::Write;
 
 #[derive(Debug, Args)]
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &PluginsArgs) -> Result<Exit, Stop> {
 
 fn listing(registry: &oncewire_api::plugin::PluginRegistry) -> String {
     let mut table = Table::new();
-    table.load_style(UTF8_HORIZONTAL_ONLY).set_header(["kind", "alias", "class", "what it does"]);
+    table.load_style(UTF8_FULL_CONDENSED).set_header(["kind", "alias", "class", "what it does"]);
     for plugin in registry.plugins() {
         let alias = plugin.aliases().pop().unwrap_or(plugin.class);
         table.add_row([plugin.kind().name(), alias, plugin.class, plugin.summary]);
@@ -76,7 +76,7 @@ fn properties(registry: &oncewire_api::plugin::PluginRegistry, name: &str, json:
         return Ok(format!("{:#}", serde_json::Value::Array(keys)));
     }
     let mut table = Table::new();
-    table.load_style(UTF8_HORIZONTAL_ONLY).set_header(["property", "default", "allowed", "meaning"]);
+    table.load_style(UTF8_FULL_CONDENSED).set_header(["property", "default", "allowed", "meaning"]);
     for key in def.keys() {
         table.add_row([key.name.clone(), key.default_text(), key.allowed(), key.doc.clone()]);
     }

@@ -58,7 +58,12 @@ pub async fn supervise(
         states.send_replace(TaskState::Running);
         let before = spec.metrics.counts().transactions_committed;
         let failure = match live_once(&spec, &stop, target.clone()).await {
-            Ok(()) => return settle(&states, TaskState::Stopped),
+            Ok(()) => {
+                let counts = spec.metrics.counts();
+                let (records, transactions) = (counts.records_committed, counts.transactions_committed);
+                tracing::info!(task = spec.name(), records, transactions, "stopped");
+                return settle(&states, TaskState::Stopped);
+            }
             Err(_) if stop.is_stopped() => return settle(&states, TaskState::Stopped),
             Err(failure) => failure,
         };
