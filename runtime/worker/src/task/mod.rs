@@ -16,6 +16,7 @@ pub mod boundary;
 pub mod exactly_once;
 pub mod notices;
 pub mod offset_buffer;
+mod ownership;
 pub mod prepare;
 pub mod run;
 pub mod topics;

@@ -10,6 +10,7 @@ use super::at_least_once::AtLeastOnce;
 use super::boundary::{Boundary, BoundaryState};
 use super::exactly_once::ExactlyOnce;
 use super::notices::Notices;
+use super::ownership::lost_or_superseded;
 use super::prepare::Preparer;
 use super::topics::Topics;
 use crate::config::clients::{TaskClients, plain_clients, task_clients};
@@ -25,9 +26,8 @@ use oncewire_api::plugin::PluginRegistry;
 use oncewire_api::{
     OffsetReader, Properties, SourceTask, StopSignal, StopTrigger, TaskContext, TransactionContext, stop_signal,
 };
-use oncewire_client::admin::{Admin, TransactionState};
 use oncewire_client::cluster::Cluster;
-use oncewire_client::producer::{PlainProducer, ProducerIdentity, Stage, TransactionalProducer};
+use oncewire_client::producer::{PlainProducer, Stage, TransactionalProducer};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -87,7 +87,10 @@ pub async fn exactly_once(
     let producer = Arc::new(TransactionalProducer::new(cluster.clone(), clients.producer.clone()));
     let lived = live(spec, topic, stop, target, &clients, &cluster, &producer).await;
     let lived = match lived {
-        Err(TaskFailure::Lost(cause)) => Err(lost_or_superseded(&cluster, &producer, cause, stop).await),
+        Err(TaskFailure::Lost(cause)) => {
+            let asked = unless_stopped(stop, lost_or_superseded(&cluster, &producer, cause.clone())).await;
+            Err(asked.unwrap_or(TaskFailure::Lost(cause)))
+        }
         lived => lived,
     };
     if let Err(error) = producer.close(PRODUCER_CLOSE_MAX).await {
@@ -95,55 +98,6 @@ pub async fn exactly_once(
     }
     cluster.close().await;
     lived
-}
-
-/// A broker refuses the epoch of a zombie in the same words as that of a transaction which timed out. Only a request under our
-/// own id and epoch tells which it was, and fences nobody (KIP-360); the fresh InitProducerId of a restart would fence
-/// the very successor that replaced us, which then would restart and fence us, for ever.
-async fn lost_or_superseded(
-    cluster: &Cluster,
-    producer: &TransactionalProducer,
-    cause: String,
-    stop: &StopSignal,
-) -> TaskFailure {
-    let before = producer.identity();
-    let ask = async {
-        let asked = match producer.abort().await {
-            Err(error) if error.is_fenced() => Err(error),
-            // Whatever else the abort met, `init` begins by settling it.
-            _ => producer.init().await,
-        };
-        match (asked, before) {
-            (Err(error), Some(before)) if error.is_fenced() => {
-                (!only_timed_out(cluster, producer.transactional_id(), before).await).then_some(error)
-            }
-            (Err(error), None) if error.is_fenced() => Some(error),
-            _ => None,
-        }
-    };
-    match unless_stopped(stop, ask).await {
-        Some(Some(error)) => TaskFailure::Superseded(error.to_string()),
-        _ => TaskFailure::Lost(cause),
-    }
-}
-
-/// Before transactions V2 a coordinator that aborted a transaction for its age refuses our epoch as if a newer owner had come (KIP-588
-/// was to change that; KAFKA-9910). But only a time-out leaves the id where it does: our producer id, the next epoch, aborted.
-/// An owner that came would have taken an epoch of its own, beyond that or with nothing aborted. Not told (permission, a broker before
-/// 3.0): superseded, which never harms an owner.
-async fn only_timed_out(cluster: &Cluster, transactional_id: &str, before: ProducerIdentity) -> bool {
-    match Admin::new(cluster.clone()).describe_transaction(transactional_id).await {
-        Ok(Some(now)) => {
-            now.producer_id == before.id
-                && i32::from(now.epoch) == i32::from(before.epoch) + 1
-                && now.state == TransactionState::CompleteAbort
-        }
-        Ok(None) => false,
-        Err(error) => {
-            tracing::debug!("who has the transactional id can't be asked: {error}");
-            false
-        }
-    }
 }
 
 async fn unless_stopped<T>(stop: &StopSignal, work: impl Future<Output = T>) -> Option<T> {
