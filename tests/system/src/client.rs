@@ -17,6 +17,9 @@ use crate::process::{LOOK_EVERY, Process};
 /// How long an audit of a test's topic may take.
 const AUDIT_TIMEOUT: Duration = Duration::from_secs(120);
 
+/// How long markers may take on a busy machine; far less than a transaction's time limit.
+const MARKERS_PATIENCE: Duration = Duration::from_secs(10);
+
 /// A connection to the cluster under test, for blocking use.
 #[derive(Debug)]
 pub struct Client {
@@ -138,6 +141,23 @@ impl Client {
                 );
             }
         });
+    }
+
+    /// Waits until no transaction of the job is open, in its topic and in its offsets topic, after its worker has ended in order.
+    ///
+    /// A coordinator answers a commit when it is decided and writes the markers after that. A transaction that nobody ended would stay for a minute.
+    ///
+    /// # Panics
+    /// One stays open.
+    pub fn wait_until_nothing_is_open(&self, job: &Job, worker: &Process) {
+        let deadline = Instant::now() + MARKERS_PATIENCE;
+        for topic in [job.topic(), job.offsets_topic()] {
+            while self.end(&topic, Isolation::Uncommitted) > self.end(&topic, Isolation::Committed) {
+                let log = || worker.log();
+                assert!(Instant::now() < deadline, "no transaction is open in {topic}; the worker wrote:\n{}", log());
+                std::thread::sleep(LOOK_EVERY);
+            }
+        }
     }
 
     /// All visible records; those of one partition in the order of their offsets.

@@ -57,6 +57,7 @@ fn end_and_audit(client: &Client, job: &Job, mut worker: Process) -> Report {
     worker.signal(Signal::Terminate);
     assert_eq!(worker.wait(PATIENCE).code(), Some(0), "an orderly end; the worker wrote:\n{}", worker.log());
     assert!(!worker.log().contains("panicked"), "{}", worker.log());
+    client.wait_until_nothing_is_open(job, &worker);
     let report = client.audit(job);
     assert!(report.is_content(), "the auditor is not content:\n{report}");
     report

@@ -28,9 +28,10 @@ fn kill_in_mid_stream(job: &mut Job, client: &Client, seed: &mut Seed, records: 
     worker
 }
 
-fn end(mut worker: Process) {
+fn end(client: &Client, job: &Job, mut worker: Process) {
     worker.signal(Signal::Terminate);
     assert_eq!(worker.wait(PATIENCE).code(), Some(0), "an orderly end; the worker wrote:\n{}", worker.log());
+    client.wait_until_nothing_is_open(job, &worker);
 }
 
 fn three_tasks_write_their_numbers_once(broker: &Broker, client: &Client, seed: &mut Seed, records: u64) {
@@ -41,7 +42,7 @@ fn three_tasks_write_their_numbers_once(broker: &Broker, client: &Client, seed: 
     let all = records * u64::from(TASKS);
     let mut worker = kill_in_mid_stream(&mut job, client, seed, all);
     client.wait_for_visible(&job.topic(), all, &mut worker, PATIENCE);
-    end(worker);
+    end(client, &job, worker);
     let report = client.audit_against(&job, Check::Sequence);
     assert!(report.is_content(), "the auditor is not content:\n{report}");
     assert_eq!((report.records.visible, report.content.expected), (all, Some(all)), "{report}");
@@ -64,7 +65,7 @@ fn what_the_connector_aborts_stays_hidden_and_is_not_written_again(
     let due: BTreeSet<u64> = (0..records).filter(|n| !plan.is_aborted(*n)).collect();
     let mut worker = kill_in_mid_stream(&mut job, client, seed, records);
     client.wait_for_visible(&job.topic(), due.len() as u64, &mut worker, PATIENCE);
-    end(worker);
+    end(client, &job, worker);
     let visible = client.records(&job.topic(), Isolation::Committed);
     let numbers: Vec<u64> = visible
         .iter()

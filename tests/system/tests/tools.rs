@@ -49,6 +49,7 @@ fn five_lines(bootstrap: &str) -> Job {
     client.wait_for_visible(&job.topic(), 5, &mut worker, PATIENCE);
     worker.signal(Signal::Terminate);
     assert_eq!(worker.wait(PATIENCE).code(), Some(0), "{}", worker.log());
+    client.wait_until_nothing_is_open(&job, &worker);
     job
 }
 
