@@ -12,6 +12,7 @@ use oncewire_api::{Boundary as Ask, BoundaryRequests, Converter, Presence, Schem
 use oncewire_client::batch::Header;
 use oncewire_client::producer::{Stage, StagedBatch};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// A run of records that ends where a transaction may end.
 #[derive(Debug)]
@@ -128,10 +129,16 @@ impl Preparer {
         now_ms: i64,
     ) -> Result<Vec<Part>, TaskFailure> {
         let count = records.len();
+        // Once a poll: a clock for each record would be a tenth of the work.
+        let now = Instant::now();
         let mut parts = Vec::with_capacity(1);
         let mut part = Part::empty();
         for (place, record) in records.into_iter().enumerate() {
-            self.take_record(&mut part, record, now_ms).await?;
+            let topic = match self.topics.place(&record.topic, now) {
+                Some(topic) => topic,
+                None => self.look_up(&record.topic, now).await?,
+            };
+            self.take_record(&mut part, record, topic, now_ms)?;
             let ask = asks.after_record(place).map_err(|error| TaskFailure::failed(error.to_string()))?;
             if let Some(ask) = ask {
                 parts.push(self.finish(std::mem::replace(&mut part, Part::empty()), PartEnd::Record(ask)));
@@ -154,8 +161,23 @@ impl Preparer {
         part
     }
 
-    async fn take_record(&mut self, part: &mut Part, record: SourceRecord, now_ms: i64) -> Result<(), TaskFailure> {
-        let written = match self.encode(&record, now_ms).await? {
+    async fn look_up(&mut self, topic: &Arc<str>, now: Instant) -> Result<usize, TaskFailure> {
+        if *topic == self.own_offsets_topic {
+            return Err(TaskFailure::failed(format!(
+                "a source task must not write to its own offsets topic {topic:?}: reading that topic to its end would wait for itself"
+            )));
+        }
+        self.topics.look_up(topic, now).await
+    }
+
+    fn take_record(
+        &mut self,
+        part: &mut Part,
+        record: SourceRecord,
+        topic: usize,
+        now_ms: i64,
+    ) -> Result<(), TaskFailure> {
+        let written = match self.encode(&record, topic, now_ms)? {
             Ok(()) => true,
             Err(problem) if self.tolerance == Tolerance::All => {
                 self.skipped += 1;
@@ -180,14 +202,8 @@ impl Preparer {
     }
 
     /// The outer error fails the task; the inner one is the record's own and may be tolerated.
-    async fn encode(&mut self, record: &SourceRecord, now_ms: i64) -> Result<Result<(), String>, TaskFailure> {
-        if record.topic == self.own_offsets_topic {
-            return Err(TaskFailure::failed(format!(
-                "a source task must not write to its own offsets topic {:?}: reading that topic to its end would wait for itself",
-                record.topic
-            )));
-        }
-        let topic = self.topics.resolve(&record.topic).await?;
+    fn encode(&mut self, record: &SourceRecord, topic: usize, now_ms: i64) -> Result<Result<(), String>, TaskFailure> {
+        let topic = self.topics.at(topic);
         let key_side = (record.key_schema.as_ref(), record.key.as_ref());
         let key = match convert(&*self.converters.key, &record.topic, key_side, &mut self.key) {
             Ok(presence) => present(presence, &self.key),

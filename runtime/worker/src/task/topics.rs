@@ -54,7 +54,10 @@ impl Topic {
 pub struct Topics {
     cluster: Cluster,
     creation: TopicCreation,
-    known: HashMap<Arc<str>, Topic>,
+    known: Vec<Topic>,
+    places: HashMap<Arc<str>, usize>,
+    /// Where the topic of the record before is: runs of one topic skip the hash.
+    last: usize,
     sticky_bytes: usize,
     seed: u64,
 }
@@ -62,42 +65,46 @@ pub struct Topics {
 impl Topics {
     /// `sticky_bytes` is how much goes to one partition before records without a key move on (`batch.size`).
     pub fn new(cluster: Cluster, creation: TopicCreation, sticky_bytes: usize, seed: u64) -> Self {
-        Self { cluster, creation, known: HashMap::new(), sticky_bytes, seed }
+        Self { cluster, creation, known: Vec::new(), places: HashMap::new(), last: 0, sticky_bytes, seed }
     }
 
-    /// The topic with this name, looked up or made when it is not known yet.
+    /// Where the topic is, for [`Topics::at`]; `None` when it was not looked up within the last minutes.
+    pub fn place(&mut self, name: &Arc<str>, now: Instant) -> Option<usize> {
+        let is_last = self.known.get(self.last).is_some_and(|topic| topic.name == *name);
+        let place = if is_last { self.last } else { *self.places.get(name)? };
+        self.last = place;
+        (now.saturating_duration_since(self.known[place].asked) < PARTITIONS_MAX_AGE).then_some(place)
+    }
+
+    /// The topic at a place that was told here. Panics at any other.
+    pub fn at(&mut self, place: usize) -> &mut Topic {
+        &mut self.known[place]
+    }
+
+    /// Looks the topic up, or makes it; its place.
     ///
     /// # Errors
     /// When it does not exist and can't be made, or can't be asked for.
-    pub async fn resolve(&mut self, name: &Arc<str>) -> Result<&mut Topic, TaskFailure> {
-        let fresh = self.known.get(name).is_some_and(|topic| topic.asked.elapsed() < PARTITIONS_MAX_AGE);
-        if !fresh {
-            self.look_up(name).await?;
-        }
-        self.known.get_mut(name).ok_or_else(|| TaskFailure::failed(format!("topic {name:?} is not known")))
-    }
-
-    async fn look_up(&mut self, name: &Arc<str>) -> Result<(), TaskFailure> {
-        if self.known.len() >= TOPICS_MAX {
-            return Err(TaskFailure::failed(format!("the task writes to more than {TOPICS_MAX} topics")));
-        }
+    pub async fn look_up(&mut self, name: &Arc<str>, now: Instant) -> Result<usize, TaskFailure> {
         let partitions = match self.cluster.topic(name).await? {
             Some(metadata) => metadata.partitions.len(),
             None => self.make(name).await?,
         };
         let partitions = u32::try_from(partitions).unwrap_or(u32::MAX);
-        match self.known.get_mut(name) {
-            Some(topic) => {
-                topic.partitions = partitions;
-                topic.asked = Instant::now();
-            }
-            None => {
-                let partitioner = Partitioner::new(self.sticky_bytes, self.seed);
-                let topic = Topic { name: name.clone(), partitions, asked: Instant::now(), partitioner };
-                self.known.insert(name.clone(), topic);
-            }
+        if let Some(&place) = self.places.get(name) {
+            self.known[place].partitions = partitions;
+            self.known[place].asked = now;
+            return Ok(place);
         }
-        Ok(())
+        let place = self.known.len();
+        if place >= TOPICS_MAX {
+            return Err(TaskFailure::failed(format!("the task writes to more than {TOPICS_MAX} topics")));
+        }
+        let partitioner = Partitioner::new(self.sticky_bytes, self.seed);
+        self.known.push(Topic { name: name.clone(), partitions, asked: now, partitioner });
+        self.places.insert(name.clone(), place);
+        self.last = place;
+        Ok(place)
     }
 
     async fn make(&self, name: &Arc<str>) -> Result<usize, TaskFailure> {
