@@ -62,8 +62,7 @@ fn run(cli: Cli) -> Result<()> {
     }
     let machine = Machine::look();
     let broker = Broker::start()?;
-    // The first transaction of a broker makes its transaction log; that is nobody's cost.
-    txn::first_transaction(&broker)?;
+    txn::warm_up(&broker)?;
     let (name, tables, measured) = match &what {
         What::File(args) => {
             let measured = file::measure(args, &broker)?;

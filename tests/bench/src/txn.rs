@@ -27,6 +27,9 @@ use crate::{now_ms, progress};
 /// How long each client runs before it is measured: connections, metadata, and Java's compiler.
 pub const WARM_UP: Duration = Duration::from_secs(1);
 
+/// How long the broker gets small transactions, and again as long large ones, before anything is measured.
+const BROKER_WARM_UP: Duration = Duration::from_secs(2);
+
 /// How long closing a producer may take.
 const CLOSE_MAX: Duration = Duration::from_secs(5);
 
@@ -145,23 +148,21 @@ pub fn measure(args: &TxnArgs, broker: &Broker) -> Result<Timings> {
     Ok(timings)
 }
 
-/// Commits one record, so that the broker has its transaction log before anything is measured.
+/// Commits transactions for a while: the broker makes its transaction log, and Java compiles what everybody is about to use. Otherwise
+/// whoever is measured first pays for it.
 ///
 /// # Errors
 /// The broker refuses.
-pub fn first_transaction(broker: &Broker) -> Result<()> {
-    let topic = "first-transaction";
+pub fn warm_up(broker: &Broker) -> Result<()> {
+    progress("warming the broker up");
+    let topic = "warm-up";
     let client = Client::connect(broker.bootstrap())?;
     client.make_topic(topic)?;
-    client.block_on(async {
-        let producer = TransactionalProducer::new(client.cluster().clone(), ProducerConfig::new(topic)?);
-        producer.init().await?;
-        producer.begin().await?;
-        producer.send(fill(&mut producer.stage(), &topic.into(), 1)?).await?;
-        producer.commit().await?;
-        producer.close(CLOSE_MAX).await?;
-        Ok(())
-    })
+    for records in [1, 2_000] {
+        let load = Load { bootstrap: broker.bootstrap(), topic, records, length: BROKER_WARM_UP };
+        client.block_on(ours(&load, false))?;
+    }
+    client.delete_topics(&[topic.to_owned()])
 }
 
 /// One run of one client.
