@@ -17,8 +17,11 @@ use crate::statistics::median;
 use crate::worker::Job;
 use crate::{java, lines, progress, worker};
 
-/// Lines and rounds of `--short`: a look whether everything works, in less than three minutes.
-const SHORT: (u64, u32) = (300_000, 1);
+/// `--short`: a look whether everything works, in less than three minutes.
+const SHORT_LINES: u64 = 300_000;
+const SHORT_ROUNDS: u32 = 1;
+/// We would copy that many lines within one interval of a second, and then there is no steady rate.
+const SHORT_INTERVAL_MS: u32 = 100;
 
 /// What to copy, how often, and under which boundaries.
 #[derive(Debug, Clone, Args)]
@@ -29,8 +32,8 @@ pub struct FileArgs {
     /// Runs of each side under each boundary; medians of fewer than 3 say little
     #[arg(long, default_value_t = 3)]
     rounds: u32,
-    /// 300,000 lines and one round
-    #[arg(long, conflicts_with_all = ["lines", "rounds"])]
+    /// 300,000 lines, one round, and an interval of 100 ms
+    #[arg(long, conflicts_with_all = ["lines", "rounds", "interval_ms"])]
     short: bool,
     /// Where transactions end
     #[arg(long, value_delimiter = ',', default_values = ["poll", "interval"])]
@@ -54,6 +57,8 @@ pub struct FileArgs {
 pub struct Comparison {
     lines: u64,
     rounds: u32,
+    batch_size: u32,
+    interval_ms: u32,
     runs: Vec<Entry>,
 }
 
@@ -71,7 +76,11 @@ struct Entry {
 /// # Errors
 /// A worker, the broker or a script fails.
 pub fn measure(args: &FileArgs, broker: &Broker) -> Result<Comparison> {
-    let (lines, rounds) = if args.short { SHORT } else { (args.lines, args.rounds.max(1)) };
+    let (lines, rounds, interval_ms) = if args.short {
+        (SHORT_LINES, SHORT_ROUNDS, SHORT_INTERVAL_MS)
+    } else {
+        (args.lines, args.rounds.max(1), args.interval_ms)
+    };
     let binary = worker::binary()?;
     let folder = tempfile::Builder::new().prefix("oncewire-bench-file-").tempdir()?;
     let file = args.file.clone().unwrap_or_else(|| folder.path().join("lines.txt"));
@@ -81,9 +90,17 @@ pub fn measure(args: &FileArgs, broker: &Broker) -> Result<Comparison> {
         lines::write(&file, lines)?;
     }
     let client = Client::connect(broker.bootstrap())?;
-    let bench =
-        Bench { args, bootstrap: broker.bootstrap(), client: &client, binary: &binary, file: &file, lines, bytes };
-    let mut comparison = Comparison { lines, rounds, runs: Vec::new() };
+    let bench = Bench {
+        batch_size: args.batch_size,
+        interval_ms,
+        bootstrap: broker.bootstrap(),
+        client: &client,
+        binary: &binary,
+        file: &file,
+        lines,
+        bytes,
+    };
+    let mut comparison = Comparison { lines, rounds, batch_size: args.batch_size, interval_ms, runs: Vec::new() };
     for round in 1..=rounds {
         for &boundary in &args.boundaries {
             // Taking turns in who goes first evens out what a run leaves behind in the broker and the page cache.
@@ -108,7 +125,8 @@ pub fn measure(args: &FileArgs, broker: &Broker) -> Result<Comparison> {
 }
 
 struct Bench<'a> {
-    args: &'a FileArgs,
+    batch_size: u32,
+    interval_ms: u32,
     bootstrap: &'a str,
     client: &'a Client,
     binary: &'a Path,
@@ -119,14 +137,13 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     fn run(&self, round: u32, boundary: Boundary, side: Side) -> Result<Run> {
-        let FileArgs { batch_size, interval_ms, .. } = *self.args;
         let name = if side == Side::Java { "java" } else { "oncewire" };
         let job = Job {
             bootstrap: self.bootstrap,
             file: self.file,
             lines: self.lines,
             topic: format!("file-{}-{round}-{name}", boundary.name()),
-            settings: Settings { boundary, batch_size, interval_ms },
+            settings: Settings { boundary, batch_size: self.batch_size, interval_ms: self.interval_ms },
         };
         let run = match side {
             Side::Oncewire => {
@@ -215,7 +232,10 @@ impl Comparison {
                 "{} lines of {} bytes, boundary {}, medians of {}",
                 number(crate::run::count(self.lines)),
                 lines::LINE_BYTES,
-                boundary.name(),
+                match boundary {
+                    Boundary::Poll => format!("poll with {} lines in each", number(f64::from(self.batch_size))),
+                    Boundary::Interval => format!("interval of {} ms", self.interval_ms),
+                },
                 self.rounds
             );
             format!("{title}\n{}", self.table(boundary))
@@ -290,11 +310,11 @@ mod tests {
             entry(Side::Java, 240_000.0),
             entry(Side::Java, 100.0),
         ];
-        let comparison = Comparison { lines: 3_000_000, rounds: 3, runs };
+        let comparison = Comparison { lines: 3_000_000, rounds: 3, batch_size: 2000, interval_ms: 1000, runs };
         let text = comparison.tables();
         assert!(text.contains("900,000") && text.contains("240,000") && text.contains("3.75"), "{text}");
         assert!(text.contains("aim ≥ 3.5: met"), "{text}");
         assert!(text.contains("aim ≤ 0.17: not met"), "{text}");
-        assert!(!text.contains("interval"), "{text}");
+        assert!(text.contains("poll with 2,000") && !text.contains("interval"), "{text}");
     }
 }
