@@ -31,6 +31,11 @@ const WITHOUT_EFFECT: &[&str] = &[
     "metrics.recording.level",
 ];
 
+/// The first wait before a request is tried again, unless `retry.backoff.ms` says otherwise; it doubles from there to
+/// `retry.backoff.max.ms`. Kafka's default of 100 ms would be most of a start: a topic that was made a moment ago has
+/// leaders that do not know it yet, for some tens of milliseconds.
+const RETRY_BACKOFF_MS: &str = "20";
+
 /// The configuration of the worker's own connections: its top-level properties with `admin.*` on top.
 ///
 /// # Errors
@@ -137,6 +142,7 @@ pub fn transactional_id(group_id: &str, connector: &str, task: u32) -> String {
 fn with_bootstrap(worker: &WorkerConfig) -> Properties {
     let mut merged = worker.originals.clone();
     merged.entry("bootstrap.servers".to_owned()).or_insert_with(|| "localhost:9092".to_owned());
+    merged.entry("retry.backoff.ms".to_owned()).or_insert_with(|| RETRY_BACKOFF_MS.to_owned());
     merged
 }
 
