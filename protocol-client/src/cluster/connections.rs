@@ -66,6 +66,8 @@ struct SlotState {
     live: Option<(BrokerAddress, Connection)>,
     failures: u32,
     retry_at: Option<Instant>,
+    /// Whether this peer was ever reached: only then its loss is news for an operator.
+    reached: bool,
 }
 
 impl Connections {
@@ -96,7 +98,11 @@ impl Connections {
         match self.open(peer, purpose, address, config, failures).await {
             Ok(connection) => {
                 let mut state = slot.lock();
-                *state = SlotState { live: Some((address.clone(), connection.clone())), ..SlotState::default() };
+                if state.reached && failures > 0 {
+                    tracing::info!(%address, ?purpose, failures, "broker is reachable again");
+                }
+                let live = Some((address.clone(), connection.clone()));
+                *state = SlotState { live, reached: true, ..SlotState::default() };
                 Ok(connection)
             }
             Err(error) => {
@@ -105,7 +111,11 @@ impl Connections {
                 state.live = None;
                 state.failures = failures.saturating_add(1);
                 state.retry_at = Some(Instant::now() + backoff.delay(state.failures, random()));
-                tracing::debug!(?purpose, failures = state.failures, %error, "connecting failed");
+                if state.reached && failures == 0 {
+                    tracing::warn!(?purpose, "broker is away, trying on: {error}");
+                } else {
+                    tracing::debug!(?purpose, failures = state.failures, %error, "connecting failed");
+                }
                 Err(error)
             }
         }
