@@ -206,12 +206,15 @@ impl Story {
 
     fn start_worker(&mut self) -> Result<(), Stop> {
         let log = std::fs::OpenOptions::new().create(true).append(true).open(self.path("worker.log"));
-        let log = log.map_err(|error| Stop::failed(format!("{}: {error}", self.path("worker.log").display())))?;
+        let named = |error: std::io::Error| Stop::failed(format!("{}: {error}", self.path("worker.log").display()));
+        let log = log.map_err(named)?;
+        let log_too = log.try_clone().map_err(named)?;
         let child = Command::new(this_program())
             .arg("standalone")
             .args([self.path("worker.properties"), self.path("connector.properties")])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            // Not null: an empty root directory has no /dev/null to open.
+            .stdin(Stdio::piped())
+            .stdout(log_too)
             .stderr(log)
             .kill_on_drop(true)
             .spawn()
