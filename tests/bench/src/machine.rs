@@ -70,7 +70,7 @@ impl Machine {
             self.command
         );
         if !self.is_quiet() {
-            text += "\nthe machine was busy when the bench began: compare the ratios, and do not keep the figures";
+            text += "\nthe machine was busy when the bench began, which hits whoever needs more of it harder: keep neither figures nor ratios";
         }
         text
     }
