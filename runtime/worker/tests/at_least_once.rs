@@ -35,11 +35,11 @@ async fn a_worker_that_dies_before_the_flush_sends_again_and_loses_nothing() {
     let mut stand = file_stand(&folder).await;
     stand.worker.extend(map(&[("offset.flush.interval.ms", "600000")]));
     let worker = stand.run(vec![Step::records(1..=2)]);
-    while stand.visible("t").await.len() < 2 {}
+    stand.until_visible("t", |seen| seen.len() >= 2).await;
     worker.kill();
     let again = stand.run(vec![Step::records(1..=3)]);
     stand.until("the restart", |events| events.iter().filter(|e| **e == Event::Started(None)).count() == 2).await;
-    while stand.visible("t").await.len() < 5 {}
+    stand.until_visible("t", |seen| seen.len() >= 5).await;
     assert_eq!(again.stop().await, TaskState::Stopped);
     assert_eq!(stand.visible("t").await, ["1", "2", "1", "2", "3"]);
 }

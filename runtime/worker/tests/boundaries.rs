@@ -33,7 +33,7 @@ async fn interval_boundary_commits_although_poll_brings_nothing_more() {
     let mut stand = Stand::new().await;
     stand.connector.extend(map(&[("transaction.boundary", "interval"), ("transaction.boundary.interval.ms", "50")]));
     let worker = stand.run(vec![Step::records(1..=2), Step::Hang]);
-    while stand.visible("t").await != numbers(1..=2) {}
+    stand.until_visible("t", |seen| seen == numbers(1..=2)).await;
     worker.kill();
     assert_eq!(stand.stored_offsets().await.len(), 1, "the timer committed while poll was stuck");
 }
@@ -60,7 +60,7 @@ async fn an_abort_hides_the_records_and_stores_their_offset() {
         Step::Batch((1..=3).map(record).collect(), None, Some(Abort)),
         Step::Batch((4..=5).map(record).collect(), None, Some(Commit)),
     ]);
-    while stand.visible("t").await.is_empty() {}
+    stand.until_visible("t", |seen| !seen.is_empty()).await;
     assert_eq!(worker.stop().await, TaskState::Stopped);
     assert_eq!(stand.visible("t").await, numbers(4..=5));
     let offsets: Vec<_> = stand.stored_offsets().await.into_iter().map(|(_, value)| value).collect();
@@ -83,7 +83,7 @@ async fn an_ask_at_the_last_record_comes_before_that_of_the_batch() {
             Step::Batch(vec![record(3)], None, Some(Commit)),
         ]);
         stand.until("the last commit", |events| events.ends_with(&[Event::Commit, Event::Poll])).await;
-        while stand.visible("t").await.last().map(String::as_str) != Some("3") {}
+        stand.until_visible("t", |seen| seen.last().is_some_and(|last| last == "3")).await;
         assert_eq!(worker.stop().await, TaskState::Stopped);
         assert_eq!(stand.visible("t").await, visible, "{after:?} {batch:?}");
     }
@@ -93,7 +93,7 @@ async fn an_ask_at_the_last_record_comes_before_that_of_the_batch() {
 async fn asking_to_abort_where_nothing_was_sent_is_ignored() {
     let stand = connector_stand().await;
     let worker = stand.run(vec![Step::Nothing(Some(Abort)), Step::Batch(vec![record(1)], None, Some(Commit))]);
-    while stand.visible("t").await.is_empty() {}
+    stand.until_visible("t", |seen| !seen.is_empty()).await;
     assert_eq!(worker.stop().await, TaskState::Stopped);
     assert_eq!(stand.visible("t").await, numbers(1..=1));
 }

@@ -128,10 +128,8 @@ async fn a_commit_whose_answers_are_lost_is_neither_lost_nor_doubled() {
         let faults = stand.broker.faults();
         faults.inject(ApiKey::EndTxn, 1, fault);
         let worker = stand.run(vec![Step::records(1..=3), Step::records(4..=6)]);
-        while stand.visible("t").await.len() < 6 {
-            // What was lost with a restart is not in the script any more; a task that lost its place asks for it.
-            assert!(!stand.events().contains(&Event::Started(Some(0))), "{fault:?}");
-        }
+        // The script gives each record once: what a restart lost would never become visible.
+        stand.until_visible("t", |seen| seen.len() >= 6).await;
         assert_eq!(worker.stop().await, TaskState::Stopped);
         assert_eq!(stand.visible("t").await, ["1", "2", "3", "4", "5", "6"], "{fault:?}");
     }
@@ -147,7 +145,7 @@ async fn a_refused_transaction_starts_the_task_again_at_the_stored_offset() {
     support::register(stand.connector["script.id"].as_str(), vec![Step::records(2..=2)].into());
     stand.until("the restart", |events| events.contains(&Event::Started(Some(1)))).await;
     support::register(stand.connector["script.id"].as_str(), vec![Step::records(2..=2)].into());
-    while stand.visible("t").await.len() < 2 {}
+    stand.until_visible("t", |seen| seen.len() >= 2).await;
     assert_eq!(worker.stop().await, TaskState::Stopped);
     assert_eq!(stand.visible("t").await, ["1", "2"]);
 }
@@ -192,9 +190,12 @@ async fn a_stop_during_the_start_asks_for_no_producer_id() {
     let stand = Stand::new().await;
     stand.broker.faults().inject(ApiKey::FindCoordinator, 1, Fault::DelayAnswer(Duration::from_millis(500)));
     let worker = stand.run(vec![]);
-    while stand.broker.requests(ApiKey::FindCoordinator) == 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let asked = async {
+        while stand.broker.requests(ApiKey::FindCoordinator) == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(support::PATIENCE, asked).await.expect("the task looks for its coordinator");
     assert_eq!(worker.stop().await, TaskState::Stopped);
     tokio::time::sleep(Duration::from_millis(700)).await;
     assert_eq!(stand.broker.requests(ApiKey::InitProducerId), 0, "it would fence the successor");

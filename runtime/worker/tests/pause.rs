@@ -50,7 +50,7 @@ async fn a_pause_commits_what_is_open_and_a_resume_goes_on() {
     stand.until("two polls", |events| events.iter().filter(|event| **event == Event::Poll).count() >= 2).await;
 
     target.send_replace(Target::Paused);
-    while stand.visible("t").await.len() < 2 {}
+    stand.until_visible("t", |seen| seen.len() >= 2).await;
     let polls = |events: &[Event]| events.iter().filter(|event| **event == Event::Poll).count();
     let before = polls(&stand.events());
     register(&id, vec![Step::records(3..=3)].into());

@@ -110,6 +110,18 @@ impl Stand {
         self.read(topic).await.into_iter().map(|(_, value)| value.unwrap_or_else(|| "null".into())).collect()
     }
 
+    /// Waits until what read_committed shows of a topic satisfies `done`.
+    pub async fn until_visible(&self, topic: &str, done: impl Fn(&[String]) -> bool) {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let seen = self.visible(topic).await;
+            if done(&seen) {
+                return;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "waited in vain; {topic} shows {seen:?}");
+        }
+    }
+
     /// Keys and values of the offsets topic that read_committed shows.
     pub async fn stored_offsets(&self) -> Vec<(String, Option<String>)> {
         self.read("g-offsets").await
