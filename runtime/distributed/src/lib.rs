@@ -1,0 +1,1 @@
+//! The distributed herder: group, topics, REST and worker put together.

@@ -1,0 +1,1 @@
+//! Kafka Connect's group protocol: its bytes and both assignors, pure.

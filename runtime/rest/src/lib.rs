@@ -1,0 +1,1 @@
+//! The REST interface, its forwarding and its signatures, over a herder trait.

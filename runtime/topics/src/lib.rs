@@ -1,0 +1,1 @@
+//! Kafka Connect's config and status topics: folds, readers, writers.
