@@ -5,6 +5,7 @@ pub mod batch;
 pub mod cluster;
 pub mod config;
 pub mod error;
+pub mod group;
 pub mod net;
 pub mod producer;
 pub mod reader;

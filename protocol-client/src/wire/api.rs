@@ -60,10 +60,17 @@ pub fn usable_versions(api: ApiKey, protocol: TransactionProtocol) -> Option<Ver
         (ApiKey::DeleteTopics, _) => (1, 6),
         (ApiKey::DeleteRecords, _) => (0, 2),
         (ApiKey::DescribeConfigs, _) => (1, 4),
+        (ApiKey::IncrementalAlterConfigs, _) => (0, 1),
         (ApiKey::DescribeCluster, _) => (0, 2),
         (ApiKey::DescribeProducers, _) => (0, 0),
         (ApiKey::DescribeTransactions, _) => (0, 0),
         (ApiKey::ListTransactions, _) => (0, 2),
+        (ApiKey::JoinGroup, _) => (1, 9), // 1: a rebalance timeout of its own
+        (ApiKey::SyncGroup, _) => (0, 5),
+        (ApiKey::Heartbeat, _) => (0, 4),
+        (ApiKey::LeaveGroup, _) => (0, 5),
+        (ApiKey::DescribeGroups, _) => (0, 6),
+        (ApiKey::ListGroups, _) => (0, 5),
         _ => return None,
     };
     Some(VersionRange { min, max })

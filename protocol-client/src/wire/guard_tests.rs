@@ -149,7 +149,14 @@ fn decode_any_request(api: ApiKey, version: i16, bytes: Bytes) -> Result<(), Wir
         DescribeTransactions => DescribeTransactionsRequest,
         ListTransactions => ListTransactionsRequest, DescribeProducers => DescribeProducersRequest,
         CreateTopics => CreateTopicsRequest, DeleteTopics => DeleteTopicsRequest,
-        DescribeConfigs => DescribeConfigsRequest)
+        DescribeConfigs => DescribeConfigsRequest,
+        IncrementalAlterConfigs => IncrementalAlterConfigsRequest,
+        JoinGroup => JoinGroupRequest,
+        SyncGroup => SyncGroupRequest,
+        Heartbeat => HeartbeatRequest,
+        LeaveGroup => LeaveGroupRequest,
+        DescribeGroups => DescribeGroupsRequest,
+        ListGroups => ListGroupsRequest)
 }
 
 fn decode_any_response(api: ApiKey, version: i16, bytes: Bytes) -> Result<(), WireError> {
@@ -163,7 +170,14 @@ fn decode_any_response(api: ApiKey, version: i16, bytes: Bytes) -> Result<(), Wi
         DescribeTransactions => DescribeTransactionsResponse,
         ListTransactions => ListTransactionsResponse,
         DescribeProducers => DescribeProducersResponse, CreateTopics => CreateTopicsResponse,
-        DeleteTopics => DeleteTopicsResponse, DescribeConfigs => DescribeConfigsResponse)
+        DeleteTopics => DeleteTopicsResponse, DescribeConfigs => DescribeConfigsResponse,
+        IncrementalAlterConfigs => IncrementalAlterConfigsResponse,
+        JoinGroup => JoinGroupResponse,
+        SyncGroup => SyncGroupResponse,
+        Heartbeat => HeartbeatResponse,
+        LeaveGroup => LeaveGroupResponse,
+        DescribeGroups => DescribeGroupsResponse,
+        ListGroups => ListGroupsResponse)
 }
 
 type Check = fn(ApiKey, i16, &[u8]) -> Result<(), WireError>;

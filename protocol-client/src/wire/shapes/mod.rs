@@ -4,6 +4,7 @@
 
 mod cluster;
 mod data;
+mod groups;
 mod topics;
 mod txn;
 
@@ -33,6 +34,13 @@ pub(super) fn request(api: ApiKey) -> Option<&'static Message> {
         ApiKey::CreateTopics => &topics::CREATE_TOPICS_REQUEST,
         ApiKey::DeleteTopics => &topics::DELETE_TOPICS_REQUEST,
         ApiKey::DescribeConfigs => &topics::DESCRIBE_CONFIGS_REQUEST,
+        ApiKey::IncrementalAlterConfigs => &topics::INCREMENTAL_ALTER_CONFIGS_REQUEST,
+        ApiKey::JoinGroup => &groups::JOIN_GROUP_REQUEST,
+        ApiKey::SyncGroup => &groups::SYNC_GROUP_REQUEST,
+        ApiKey::Heartbeat => &groups::HEARTBEAT_REQUEST,
+        ApiKey::LeaveGroup => &groups::LEAVE_GROUP_REQUEST,
+        ApiKey::DescribeGroups => &groups::DESCRIBE_GROUPS_REQUEST,
+        ApiKey::ListGroups => &groups::LIST_GROUPS_REQUEST,
         _ => return None,
     })
 }
@@ -59,6 +67,13 @@ pub(super) fn response(api: ApiKey) -> Option<&'static Message> {
         ApiKey::CreateTopics => &topics::CREATE_TOPICS_RESPONSE,
         ApiKey::DeleteTopics => &topics::DELETE_TOPICS_RESPONSE,
         ApiKey::DescribeConfigs => &topics::DESCRIBE_CONFIGS_RESPONSE,
+        ApiKey::IncrementalAlterConfigs => &topics::INCREMENTAL_ALTER_CONFIGS_RESPONSE,
+        ApiKey::JoinGroup => &groups::JOIN_GROUP_RESPONSE,
+        ApiKey::SyncGroup => &groups::SYNC_GROUP_RESPONSE,
+        ApiKey::Heartbeat => &groups::HEARTBEAT_RESPONSE,
+        ApiKey::LeaveGroup => &groups::LEAVE_GROUP_RESPONSE,
+        ApiKey::DescribeGroups => &groups::DESCRIBE_GROUPS_RESPONSE,
+        ApiKey::ListGroups => &groups::LIST_GROUPS_RESPONSE,
         _ => return None,
     })
 }
@@ -85,4 +100,11 @@ pub(super) const APIS: &[ApiKey] = &[
     ApiKey::CreateTopics,
     ApiKey::DeleteTopics,
     ApiKey::DescribeConfigs,
+    ApiKey::IncrementalAlterConfigs,
+    ApiKey::JoinGroup,
+    ApiKey::SyncGroup,
+    ApiKey::Heartbeat,
+    ApiKey::LeaveGroup,
+    ApiKey::DescribeGroups,
+    ApiKey::ListGroups,
 ];

@@ -5,11 +5,12 @@
 
 use kafka_protocol::messages::{
     CreateTopicsRequest, CreateTopicsResponse, DeleteTopicsRequest, DeleteTopicsResponse, DescribeConfigsRequest,
-    DescribeConfigsResponse,
+    DescribeConfigsResponse, IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse,
 };
 use kafka_protocol::messages::{
     create_topics_request, create_topics_response, delete_topics_request, delete_topics_response,
-    describe_configs_request, describe_configs_response,
+    describe_configs_request, describe_configs_response, incremental_alter_configs_request,
+    incremental_alter_configs_response,
 };
 
 use crate::wire::shape::*;
@@ -206,6 +207,60 @@ pub(super) static DESCRIBE_CONFIGS_RESPONSE: Message = message::<DescribeConfigs
                             &[],
                         )),
                     ),
+                ],
+                &[],
+            )),
+        ),
+    ],
+    &[],
+);
+
+pub(super) static INCREMENTAL_ALTER_CONFIGS_REQUEST: Message = message::<IncrementalAlterConfigsRequest>(
+    "IncrementalAlterConfigsRequest",
+    0,
+    1,
+    1,
+    &[
+        since(
+            0,
+            "Resources",
+            array(&shape::<incremental_alter_configs_request::AlterConfigsResource>(
+                &[
+                    since(0, "ResourceType", INT8),
+                    since(0, "ResourceName", STRING),
+                    since(
+                        0,
+                        "Configs",
+                        array(&shape::<incremental_alter_configs_request::AlterableConfig>(
+                            &[since(0, "Name", STRING), since(0, "ConfigOperation", INT8), since(0, "Value", STRING)],
+                            &[],
+                        )),
+                    ),
+                ],
+                &[],
+            )),
+        ),
+        since(0, "ValidateOnly", BOOL),
+    ],
+    &[],
+);
+
+pub(super) static INCREMENTAL_ALTER_CONFIGS_RESPONSE: Message = message::<IncrementalAlterConfigsResponse>(
+    "IncrementalAlterConfigsResponse",
+    0,
+    1,
+    1,
+    &[
+        since(0, "ThrottleTimeMs", INT32),
+        since(
+            0,
+            "Responses",
+            array(&shape::<incremental_alter_configs_response::AlterConfigsResourceResponse>(
+                &[
+                    since(0, "ErrorCode", INT16),
+                    since(0, "ErrorMessage", STRING),
+                    since(0, "ResourceType", INT8),
+                    since(0, "ResourceName", STRING),
                 ],
                 &[],
             )),
