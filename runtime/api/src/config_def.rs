@@ -4,6 +4,7 @@
 //! spaces around it do not count, booleans ignore case, lists are separated by commas. All problems are reported at once, each with the
 //! key, the value and what is allowed; passwords never appear in a message.
 
+mod check;
 mod key;
 mod problem;
 mod value;
@@ -11,12 +12,16 @@ mod value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-pub use key::{ConfigKey, ConfigType, Fallback, Importance, Validator, Width};
+pub use check::CheckedValue;
+pub use key::{ConfigKey, ConfigType, Fallback, Importance, Validator, Visibility, Width};
 pub use problem::ConfigProblem;
 pub use value::{Config, ConfigValue, Password};
 
 /// Properties as a person wrote them.
 pub type Properties = BTreeMap<String, String>;
+
+/// Properties as the REST interface takes them: a value may be null, which is then a problem of its own.
+pub type NullableProperties = BTreeMap<String, Option<String>>;
 
 /// The properties that something knows.
 #[derive(Clone, Debug, Default)]

@@ -15,7 +15,10 @@ pub mod record;
 mod source;
 mod transaction;
 
-pub use config_def::{Config, ConfigDef, ConfigKey, ConfigProblem, ConfigType, Importance, Properties, Validator};
+pub use config_def::{
+    CheckedValue, Config, ConfigDef, ConfigKey, ConfigProblem, ConfigType, ConfigValue, Importance, NullableProperties,
+    Properties, Validator,
+};
 pub use context::{
     ConnectorContext, ConnectorRequest, OffsetReader, StopSignal, StopTrigger, TaskContext, stop_signal,
 };

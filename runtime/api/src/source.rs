@@ -5,7 +5,10 @@ use std::fmt;
 
 use async_trait::async_trait;
 
-use crate::{ConfigDef, ConnectorContext, Properties, SourceOffset, SourcePartition, SourceRecord, TaskContext};
+use crate::{
+    CheckedValue, ConfigDef, ConnectorContext, NullableProperties, Properties, SourceOffset, SourcePartition,
+    SourceRecord, TaskContext,
+};
 
 type Cause = Box<dyn Error + Send + Sync>;
 
@@ -144,6 +147,16 @@ pub trait SourceConnector: Send {
 
     /// A task that was not started yet.
     fn task(&self) -> Box<dyn SourceTask>;
+
+    /// Checks its own properties, one answer for each that [`SourceConnector::config_def`] knows. A connector that can say more than its
+    /// definition (that two properties clash, that a database refuses the password) adds errors to what
+    /// [`ConfigDef::check`] returns. Asked before `start`, of an instance that is not started afterwards.
+    ///
+    /// # Cancel safety
+    /// The caller may drop the future when its patience ends; nothing may depend on the check having come to its end.
+    async fn validate(&mut self, properties: &NullableProperties) -> Vec<CheckedValue> {
+        self.config_def().check(properties)
+    }
 
     /// Whether exactly once is possible with this configuration; `None` when the connector does not know. May be asked before `start`.
     fn exactly_once_support(&self, properties: &Properties) -> Option<ExactlyOnceSupport> {

@@ -5,6 +5,7 @@
 
 mod converters;
 pub mod json;
+pub mod providers;
 
 pub use converters::{
     ByteArrayConverter, JsonConverter, PrimitiveConverter, PrimitiveType, SimpleHeaderConverter, StringConverter,

@@ -1,5 +1,6 @@
 //! One property: its type, default, allowed values and meaning.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use super::{ConfigProblem, ConfigValue, Password};
@@ -57,7 +58,7 @@ impl ConfigType {
     }
 
     /// Reads text whose outer spaces are gone.
-    fn read(self, text: &str) -> Option<ConfigValue> {
+    pub(super) fn read(self, text: &str) -> Option<ConfigValue> {
         match self {
             Self::Boolean if text.eq_ignore_ascii_case("true") => Some(ConfigValue::Boolean(true)),
             Self::Boolean if text.eq_ignore_ascii_case("false") => Some(ConfigValue::Boolean(false)),
@@ -199,6 +200,28 @@ pub enum Width {
     Long,
 }
 
+impl Width {
+    /// Its name in the REST API.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "NONE",
+            Self::Short => "SHORT",
+            Self::Medium => "MEDIUM",
+            Self::Long => "LONG",
+        }
+    }
+}
+
+/// When a form shows a property.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Visibility {
+    /// Always.
+    #[default]
+    Always,
+    /// When this says so of the values that could be read.
+    When(fn(&BTreeMap<String, ConfigValue>) -> bool),
+}
+
 /// What stands in for a property that is not given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fallback {
@@ -227,8 +250,18 @@ pub struct ConfigKey {
     pub doc: String,
     /// The heading under which a form shows it.
     pub group: Option<String>,
+    /// Its place under that heading; −1 when it has none.
+    pub order: i32,
     /// How wide a form shows it.
     pub width: Width,
+    /// What a form calls it; its name when nothing is said.
+    pub display_name: Option<String>,
+    /// The properties whose recommended values or visibility hang on this one.
+    pub dependents: Vec<String>,
+    /// The values that a form offers; others are allowed too.
+    pub recommended: Vec<String>,
+    /// When a form shows it.
+    pub visibility: Visibility,
 }
 
 impl ConfigKey {
@@ -247,7 +280,12 @@ impl ConfigKey {
             importance,
             doc: doc.into(),
             group: None,
+            order: -1,
             width: Width::None,
+            display_name: None,
+            dependents: Vec::new(),
+            recommended: Vec::new(),
+            visibility: Visibility::Always,
         }
     }
 
@@ -291,6 +329,36 @@ impl ConfigKey {
     /// Under this heading.
     pub fn group(mut self, group: impl Into<String>) -> Self {
         self.group = Some(group.into());
+        self
+    }
+
+    /// At this place under its heading.
+    pub fn order(mut self, order: i32) -> Self {
+        self.order = order;
+        self
+    }
+
+    /// Called this in a form.
+    pub fn display_name(mut self, name: impl Into<String>) -> Self {
+        self.display_name = Some(name.into());
+        self
+    }
+
+    /// With these properties depending on it.
+    pub fn dependents(mut self, names: &[&str]) -> Self {
+        self.dependents = names.iter().map(ToString::to_string).collect();
+        self
+    }
+
+    /// With these values offered in a form.
+    pub fn recommended(mut self, values: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.recommended = values.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Shown in a form only when the other values say so.
+    pub fn visible_when(mut self, visible: fn(&BTreeMap<String, ConfigValue>) -> bool) -> Self {
+        self.visibility = Visibility::When(visible);
         self
     }
 

@@ -46,6 +46,21 @@ pub enum ConfigValue {
     Password(Password),
 }
 
+impl ConfigValue {
+    /// The value as Kafka writes it; `None` for null. A secret stays hidden.
+    pub fn to_text(&self) -> Option<String> {
+        match self {
+            Self::Null => None,
+            Self::Boolean(value) => Some(value.to_string()),
+            Self::Int(number) => Some(number.to_string()),
+            Self::Double(number) => Some(format!("{number:?}")),
+            Self::Text(text) => Some(text.clone()),
+            Self::List(list) => Some(list.join(",")),
+            Self::Password(_) => Some("[hidden]".into()),
+        }
+    }
+}
+
 /// All properties of a definition, with defaults in place of what was not given.
 ///
 /// Asking for a property that the definition does not have, or as another type, is a bug of the plug-in and an error, never a panic.
