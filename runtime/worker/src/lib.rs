@@ -7,7 +7,8 @@
 //!        └── config/*, store/offset_topic
 //! ```
 //!
-//! Left out here: the distributed herder, REST, transformations.
+//! `worker/` is the same for a distributed herder: it runs what that herder assigns, and tells it what happens.
+//! Left out here: the distributed herder itself, REST, transformations.
 
 pub mod config;
 pub mod error;
@@ -15,3 +16,4 @@ pub mod herder;
 pub mod metrics;
 pub mod store;
 pub mod task;
+pub mod worker;

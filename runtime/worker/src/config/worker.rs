@@ -82,6 +82,24 @@ pub enum Delivery {
     ExactlyOnce(OffsetsTopic),
     /// In a file, after the records were acknowledged; records may repeat after a crash.
     AtLeastOnce(PathBuf),
+    /// A distributed worker: in the worker's topic or in a connector's own, with or without transactions.
+    Distributed {
+        /// `exactly.once.source.support`.
+        source: ExactlyOnceSource,
+        /// The worker's offsets topic.
+        offsets: OffsetsTopic,
+    },
+}
+
+/// `exactly.once.source.support` of a distributed worker (KIP-618).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExactlyOnceSource {
+    /// Tasks write at least once; nothing can be fenced.
+    Disabled,
+    /// As disabled, but the leader already writes in transactions.
+    Preparing,
+    /// Tasks write exactly once.
+    Enabled,
 }
 
 /// When a task that failed is started again.
@@ -95,7 +113,7 @@ pub struct RestartPolicy {
     pub backoff_max: Duration,
 }
 
-/// A standalone worker's configuration, checked.
+/// A worker's configuration, checked.
 #[derive(Debug, Clone)]
 pub struct WorkerConfig {
     /// `group.id`: the first part of every transactional id.
@@ -112,10 +130,17 @@ pub struct WorkerConfig {
     pub topic_creation: bool,
     /// When failed tasks start again.
     pub restart: RestartPolicy,
+    /// `offsets.storage.topic.template`: the own offsets topic of each new connector, `${connector}` stands for its name.
+    pub offsets_topic_template: Option<String>,
     /// Everything as it was given.
     pub originals: Properties,
     /// Warnings for the log, each naming a key.
     pub warnings: Vec<String>,
+}
+
+/// The keys of a distributed worker that this crate reads.
+pub fn distributed_config_def() -> ConfigDef {
+    config_def()
 }
 
 /// The definition of the worker's properties, for `--help` and documentation too.
@@ -175,6 +200,15 @@ impl WorkerConfig {
         Self::read(&config, originals, warnings).map_err(|problem| ConfigErrors::from_problems(of, &[problem]))
     }
 
+    /// Checks the part of a distributed worker's properties that tasks and offset stores need.
+    ///
+    /// # Errors
+    /// Every problem that was found, each naming its key.
+    pub fn distributed(of: &str, originals: Properties) -> Result<Self, ConfigErrors> {
+        let _unused = originals;
+        Err(ConfigErrors::one(of, "not there yet"))
+    }
+
     fn read(config: &Config, originals: Properties, warnings: Vec<String>) -> Result<Self, ConfigProblem> {
         let group_id = config.text("group.id")?.to_owned();
         let restart = RestartPolicy {
@@ -190,6 +224,7 @@ impl WorkerConfig {
             graceful_timeout: millis(config, "task.shutdown.graceful.timeout.ms")?,
             topic_creation: config.boolean("topic.creation.enable")?,
             restart,
+            offsets_topic_template: None,
             originals,
             warnings,
         })

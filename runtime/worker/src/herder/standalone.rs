@@ -98,7 +98,7 @@ pub async fn run(
             let file = OffsetFile::open(path).map_err(|problem| ConfigErrors::one("worker", problem))?;
             Some(Arc::new(file))
         }
-        Delivery::ExactlyOnce(_) => None,
+        Delivery::ExactlyOnce(_) | Delivery::Distributed { .. } => None,
     };
     let cluster = connect(&worker).await?;
     let place = Place { worker, registry, cluster, file, stop };
@@ -150,7 +150,9 @@ fn check(
     let config = ConnectorConfig::check(worker, file.config, &*connector)?;
     config.converters(worker, registry)?;
     let clients = match worker.delivery {
-        Delivery::ExactlyOnce(_) => task_clients(worker, &config.originals, &config.name, 0).map(drop),
+        Delivery::ExactlyOnce(_) | Delivery::Distributed { .. } => {
+            task_clients(worker, &config.originals, &config.name, 0).map(drop)
+        }
         Delivery::AtLeastOnce(_) => plain_clients(worker, &config.originals, &config.name, 0).map(drop),
     };
     clients.map_err(|problem| ConfigErrors::one(of, problem))?;

@@ -103,5 +103,6 @@ async fn live_once(spec: &TaskSpec, stop: &StopSignal, target: watch::Receiver<T
             Some(file) => at_least_once(spec, file, stop, target).await,
             None => Err(TaskFailure::failed(format!("offsets file {} was not opened", path.display()))),
         },
+        Delivery::Distributed { .. } => Err(TaskFailure::failed("not there yet")),
     }
 }
