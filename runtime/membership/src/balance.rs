@@ -43,19 +43,21 @@ impl Kind for Tasks {
 }
 
 /// What members have above their share of `configured`; members with nothing to give are not in the result.
-pub(crate) fn surplus(loads: &Loads, configured: &Load) -> Loads {
+///
+/// `held` is what they run already, a part of `loads`. Of that they give first, as in Java, the lowest first.
+pub(crate) fn surplus(held: &Loads, loads: &Loads, configured: &Load) -> Loads {
     let mut surplus = Loads::new();
     if configured.is_empty() || loads.values().all(Load::is_empty) {
         return surplus;
     }
-    surplus_of::<Connectors>(loads, configured, &mut surplus);
-    surplus_of::<Tasks>(loads, configured, &mut surplus);
+    surplus_of::<Connectors>(held, loads, configured, &mut surplus);
+    surplus_of::<Tasks>(held, loads, configured, &mut surplus);
     surplus
 }
 
 /// Every member may keep the same number, and as many as there are left over may keep one more. Which ones those are differs between
 /// implementations (Java: by the hash order of member ids); the next round is calculated from what members then report.
-fn surplus_of<K: Kind>(loads: &Loads, configured: &Load, surplus: &mut Loads) {
+fn surplus_of<K: Kind>(held: &Loads, loads: &Loads, configured: &Load, surplus: &mut Loads) {
     let total = K::of(configured).len();
     let (least, mut extras) = (total / loads.len(), total % loads.len());
     let with = |count: usize| loads.values().filter(|load| K::of(load).len() == count).count();
@@ -63,8 +65,8 @@ fn surplus_of<K: Kind>(loads: &Loads, configured: &Load, surplus: &mut Loads) {
         return;
     }
     for (member, load) in loads {
-        let held = K::of(load);
-        if held.len() <= least {
+        let has = K::of(load);
+        if has.len() <= least {
             continue;
         }
         let keeps = if extras > 0 {
@@ -73,24 +75,25 @@ fn surplus_of<K: Kind>(loads: &Loads, configured: &Load, surplus: &mut Loads) {
         } else {
             least
         };
-        if held.len() > keeps {
-            let given = held.iter().take(held.len() - keeps).cloned();
+        if has.len() > keeps {
+            let runs = K::of(&held[member]);
+            let given = has.intersection(runs).chain(has.difference(runs)).take(has.len() - keeps).cloned();
             K::of_mut(surplus.entry(member.clone()).or_default()).extend(given);
         }
     }
 }
 
-/// Gives `free` to those who have least, level by level.
-pub(crate) fn fill(loads: &mut Loads, free: &Load) {
+/// Gives `free`, one load after the other, to those who have least, level by level.
+pub(crate) fn fill(loads: &mut Loads, free: [&Load; 2]) {
     fill_with::<Connectors>(loads, free);
     fill_with::<Tasks>(loads, free);
 }
 
-fn fill_with<K: Kind>(loads: &mut Loads, free: &Load) {
+fn fill_with<K: Kind>(loads: &mut Loads, free: [&Load; 2]) {
     let mut order: Vec<(&String, &mut Load)> = loads.iter_mut().collect();
     // Stable, so that members with the same number stay in the order of their ids. From here on the first has the least.
     order.sort_by_key(|(_, load)| K::of(load).len());
-    let mut free = K::of(free).iter();
+    let mut free = free.into_iter().flat_map(K::of);
     let Some(lowest) = order.first().map(|(_, load)| K::of(load).len()) else { return };
     for level in lowest.. {
         for (_, load) in order.iter_mut().take_while(|(_, load)| K::of(load).len() <= level) {

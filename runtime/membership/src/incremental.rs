@@ -91,11 +91,11 @@ impl Incremental {
         let mut next = held.clone();
         take_away(&mut next, &revoked);
 
-        let free = created.union(&self.handle_lost(&lost, &mut next, now_ms));
-        let surplus = self.balance(&next, &configured, now_ms);
+        let again = self.handle_lost(&lost, &mut next, now_ms);
+        let surplus = self.balance(&held, &next, &configured, now_ms);
         take_away(&mut next, &surplus);
         surplus.into_iter().for_each(|(member, load)| add(&mut revoked, &member, load));
-        balance::fill(&mut next, &free);
+        balance::fill(&mut next, [&created, &again]);
 
         self.remember(&next, &revoked, &lost, generation);
         let dealt = next
@@ -164,12 +164,12 @@ impl Incremental {
     }
 
     /// What to take from members for the sake of balance in this round.
-    fn balance(&mut self, next: &Loads, configured: &Load, now_ms: i64) -> Loads {
+    fn balance(&mut self, held: &Loads, next: &Loads, configured: &Load, now_ms: i64) -> Loads {
         if self.delay_ms != 0 {
             self.revoked_in_previous = false;
             return Loads::new();
         }
-        let surplus = balance::surplus(next, configured);
+        let surplus = balance::surplus(held, next, configured);
         if surplus.is_empty() {
             if self.revoked_in_previous {
                 self.revoked_in_previous = false;
