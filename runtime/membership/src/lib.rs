@@ -22,7 +22,7 @@ mod wire;
 
 pub use assignor::{Assignor, Configured, LeaderState, Outcome, Round};
 pub use load::{Load, TaskId};
-pub use member::{AfterFailure, Backoff, Resolve, Sync, merge, resolve};
+pub use member::{AfterFailure, Backoff, Reread, Resolve, merge, resolve};
 pub use protocol::ConnectProtocol;
 pub use wire::{
     Assignment, CONFIG_MISMATCH, ITEM_NAMES_BYTES_MAX, ITEMS_MAX, MemberState, NAME_BYTES_MAX, NO_ERROR, ProtocolError,

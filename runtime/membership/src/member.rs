@@ -21,7 +21,7 @@ pub fn merge(previous: Option<&Assignment>, new: &Assignment) -> Assignment {
 pub enum Resolve {
     /// Start what is assigned and not running. If something was revoked, join again at once: the next round hands it out.
     Work,
-    /// Read the config topic to its end (within `worker.sync.timeout.ms`), then call [`resolve`] with [`Sync::Done`]. If that fails, leave
+    /// Read the config topic to its end (within `worker.sync.timeout.ms`), then call [`resolve`] with [`Reread::Done`]. If that fails, leave
     /// the group, back off, and read before joining again.
     ReadConfigs,
     /// Start nothing and join again.
@@ -30,7 +30,7 @@ pub enum Resolve {
 
 /// Whether the config topic was read to its end since the assignment came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sync {
+pub enum Reread {
     /// Not yet.
     Pending,
     /// It was.
@@ -40,11 +40,11 @@ pub enum Sync {
 /// Decides what to do about `assignment` with configs read up to `own_offset`.
 ///
 /// Having read further than the leader is no better than having read less: what was assigned may no longer exist.
-pub fn resolve(assignment: &Assignment, own_offset: i64, own_member_id: &str, sync: Sync) -> Resolve {
+pub fn resolve(assignment: &Assignment, own_offset: i64, own_member_id: &str, reread: Reread) -> Resolve {
     let behind = own_offset < assignment.offset;
     let leads = assignment.leader == own_member_id;
-    match sync {
-        Sync::Pending if behind || (assignment.failed() && leads) => Resolve::ReadConfigs,
+    match reread {
+        Reread::Pending if behind || (assignment.failed() && leads) => Resolve::ReadConfigs,
         _ if assignment.failed() || own_offset != assignment.offset => Resolve::Rejoin,
         _ => Resolve::Work,
     }

@@ -1,5 +1,7 @@
 //! Replays what Java's assignors were given and compares what they decided (see `tests/golden/assignor/SOURCE.md`).
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
