@@ -49,26 +49,26 @@ impl ConfigKey {
     /// Checks this property alone; it is visible unless other values say that it is not.
     pub fn check(&self, given: &NullableProperties) -> CheckedValue {
         let mut checked = CheckedValue { recommended: self.recommended.clone(), ..CheckedValue::new(&self.name) };
-        let (text, is_default) = match (given.get(&self.name), &self.fallback) {
-            (Some(text), _) => (text.as_deref(), false),
-            (None, Fallback::Text(text)) => (Some(text.as_str()), true),
-            (None, Fallback::Null) => (None, true),
+        let text = match (given.get(&self.name), &self.fallback) {
+            (Some(text), _) => text.as_deref(),
+            (None, Fallback::Text(text)) => Some(text.as_str()),
+            (None, Fallback::Null) => None,
             (None, Fallback::Required) => {
                 let name = &self.name;
-                checked.errors.push(format!("Missing required configuration \"{name}\" which has no default value."));
-                (None, false)
+                let error = format!("Missing required configuration \"{name}\" which has no default value.");
+                checked.errors.push(error);
+                None
             }
         };
         match text.map(|text| self.config_type.read(text.trim()).ok_or(text)) {
             None => {}
             Some(Ok(value)) => checked.value = value,
-            Some(Err(text)) => checked.errors.push(invalid(&self.name, text, self.config_type.java_refusal())),
+            Some(Err(text)) => checked.errors.push(invalid(&self.name, text, self.config_type.refusal())),
         }
-        // A default of null is the author's word; a null that was given is checked as Java does.
-        if !(is_default && checked.value == ConfigValue::Null)
-            && let Some(refusal) = self.validator.java_refusal(&checked.value)
-        {
-            checked.errors.push(invalid(&self.name, &checked.value.to_text().unwrap_or("null".into()), &refusal));
+        // What may be missing may also be null; all else is checked as it is, also where it could not be read.
+        let may_be_null = checked.value == ConfigValue::Null && self.fallback == Fallback::Null;
+        if !may_be_null && let Some(refusal) = self.validator.refusal(&checked.value) {
+            checked.errors.push(invalid(&self.name, &in_words(&checked.value), &refusal));
         }
         checked
     }
@@ -79,24 +79,168 @@ fn invalid(name: &str, value: &str, refusal: &str) -> String {
     format!("Invalid value {value} for configuration {name}: {refusal}")
 }
 
+/// A value in a message, as Java's `toString` has it.
+fn in_words(value: &ConfigValue) -> String {
+    match value {
+        ConfigValue::List(list) => format!("[{}]", list.join(", ")),
+        value => value.to_text().unwrap_or_else(|| "null".into()),
+    }
+}
+
 impl ConfigType {
     /// What Kafka says of a text that is not of this type.
-    fn java_refusal(self) -> &'static str {
+    fn refusal(self) -> &'static str {
         match self {
             Self::Boolean => "Expected value to be either true or false",
             Self::Short => "Not a number of type SHORT",
             Self::Int => "Not a number of type INT",
             Self::Long => "Not a number of type LONG",
             Self::Double => "Not a number of type DOUBLE",
-            Self::String | Self::List | Self::Class | Self::Password => "Not readable",
+            // Any text is one of these.
+            Self::String | Self::List | Self::Class | Self::Password => "Not a text",
         }
     }
 }
 
 impl Validator {
     /// What Kafka says of a value that is not allowed; `None` when it is.
-    fn java_refusal(&self, value: &ConfigValue) -> Option<String> {
-        let _ = value;
-        None
+    fn refusal(&self, value: &ConfigValue) -> Option<String> {
+        let is_null = *value == ConfigValue::Null;
+        match self {
+            Self::Any => None,
+            Self::Distinct if is_null => Some("entry must be non null".into()),
+            Self::Range { .. } if is_null => Some("Value must be non-null".into()),
+            Self::OneOf { .. } if is_null => Some(self.choice()),
+            _ if is_null || self.accepts(value) => None,
+            Self::NonEmpty if matches!(value, ConfigValue::List(_)) => Some("List must be non-empty".into()),
+            Self::NonEmpty => Some("String must be non-empty".into()),
+            Self::Printable => Some(unprintable(value)),
+            Self::Distinct => Some("Duplicate alias provided.".into()),
+            Self::Range { min, .. } if less(value, *min) => Some(format!("Value must be at least {min}")),
+            Self::Range { max, .. } => Some(format!("Value must be no more than {max}")),
+            Self::OneOf { .. } => Some(self.choice()),
+            Self::Rule { allowed, .. } => Some(format!("Value must be {allowed}")),
+        }
+    }
+
+    fn choice(&self) -> String {
+        match self {
+            Self::OneOf { ignore_case: true, .. } => format!("String must be one of (case insensitive): {self}"),
+            _ => format!("String must be one of: {self}"),
+        }
+    }
+}
+
+fn less(value: &ConfigValue, min: i64) -> bool {
+    match value {
+        ConfigValue::Int(number) => *number < min,
+        ConfigValue::Double(number) => *number < min as f64,
+        _ => false,
+    }
+}
+
+fn unprintable(value: &ConfigValue) -> String {
+    let text = value.to_text().unwrap_or_default();
+    let controls: Vec<String> = text.chars().filter(char::is_ascii_control).map(|c| (c as u32).to_string()).collect();
+    if controls.is_empty() {
+        return "String may not be empty".into();
+    }
+    format!("String may not contain control sequences but had the following ASCII chars: {}", controls.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{ConfigKey, ConfigType, Importance};
+
+    use super::*;
+
+    fn given(entries: &[(&str, Option<&str>)]) -> NullableProperties {
+        entries.iter().map(|(key, value)| (key.to_string(), value.map(Into::into))).collect()
+    }
+
+    fn def() -> ConfigDef {
+        let key = |name, kind, default: &str| ConfigKey::with_default(name, kind, default, Importance::Low, "");
+        ConfigDef::new()
+            .define(
+                ConfigKey::required("topic", ConfigType::String, Importance::High, "").validator(Validator::NonEmpty),
+            )
+            .define(key("tasks", ConfigType::Int, "1").validator(Validator::at_least(1)))
+            .define(key("mode", ConfigType::String, "a").validator(Validator::one_of_ignoring_case(&["B", "A"])))
+            .define(key("names", ConfigType::List, "").validator(Validator::Distinct))
+            .define(
+                ConfigKey::optional("pause", ConfigType::Long, Importance::Low, "").validator(Validator::at_least(0)),
+            )
+            .define(ConfigKey::optional("secret", ConfigType::Password, Importance::Low, ""))
+            .define(
+                key("proxy", ConfigType::String, "p")
+                    .recommended(["p", "q"])
+                    .visible_when(|values| values.get("mode") == Some(&ConfigValue::Text("b".into()))),
+            )
+    }
+
+    fn errors(entries: &[(&str, Option<&str>)]) -> Vec<String> {
+        def().check(&given(entries)).into_iter().flat_map(|one| one.errors).collect()
+    }
+
+    #[test]
+    fn each_property_is_answered_in_the_order_of_definition() {
+        let checked = def().check(&given(&[("topic", Some(" t "))]));
+        let names: Vec<&str> = checked.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["topic", "tasks", "mode", "names", "pause", "secret", "proxy"]);
+        assert_eq!(checked[0].value, ConfigValue::Text("t".into()));
+        assert_eq!(checked[4].value, ConfigValue::Null);
+        assert_eq!(checked[6].recommended, ["p", "q"]);
+        assert!(checked.iter().all(|one| one.errors.is_empty()));
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_read_is_checked_as_null_too() {
+        assert_eq!(
+            errors(&[("topic", Some("t")), ("tasks", Some("x"))]),
+            [
+                "Invalid value x for configuration tasks: Not a number of type INT",
+                "Invalid value null for configuration tasks: Value must be non-null"
+            ]
+        );
+        assert_eq!(
+            errors(&[("topic", Some("t")), ("pause", Some("x"))]),
+            ["Invalid value x for configuration pause: Not a number of type LONG"]
+        );
+    }
+
+    #[test]
+    fn values_that_are_not_allowed_are_named_with_what_is() {
+        let found = errors(&[
+            ("topic", Some("")),
+            ("tasks", Some("0")),
+            ("mode", Some("c")),
+            ("names", Some("x, x")),
+            ("pause", Some("-1")),
+        ]);
+        assert_eq!(
+            found,
+            [
+                "Invalid value  for configuration topic: String must be non-empty",
+                "Invalid value 0 for configuration tasks: Value must be at least 1",
+                "Invalid value c for configuration mode: String must be one of (case insensitive): B, A",
+                "Invalid value [x, x] for configuration names: Duplicate alias provided.",
+                "Invalid value -1 for configuration pause: Value must be at least 0",
+            ]
+        );
+        assert_eq!(errors(&[]), ["Missing required configuration \"topic\" which has no default value."]);
+    }
+
+    #[test]
+    fn visibility_hangs_on_the_other_values() {
+        let visible = |mode| def().check(&given(&[("mode", Some(mode))]))[6].visible;
+        assert!(visible("b"));
+        assert!(!visible("a"));
+    }
+
+    #[test]
+    fn a_secret_shows_neither_as_value_nor_in_an_answer() {
+        let checked = def().check(&given(&[("topic", Some("t")), ("secret", Some("hunter2"))]));
+        assert!(!format!("{checked:?}").contains("hunter2"));
+        assert_eq!(checked[5].value.to_text().as_deref(), Some("[hidden]"));
     }
 }

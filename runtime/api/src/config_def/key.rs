@@ -1,6 +1,6 @@
 //! One property: its type, default, allowed values and meaning.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::{ConfigProblem, ConfigValue, Password};
@@ -87,6 +87,10 @@ pub enum Validator {
     Any,
     /// Text of at least one character, or a list of at least one text.
     NonEmpty,
+    /// Text of at least one character, none of them a control character.
+    Printable,
+    /// Texts of which no two are the same.
+    Distinct,
     /// Numbers in a range, both ends included.
     Range {
         /// The smallest.
@@ -131,7 +135,7 @@ impl Validator {
         Self::OneOf { allowed: allowed.iter().map(ToString::to_string).collect(), ignore_case: true }
     }
 
-    fn accepts(&self, value: &ConfigValue) -> bool {
+    pub(super) fn accepts(&self, value: &ConfigValue) -> bool {
         let known = |text: &str| match self {
             Self::OneOf { allowed, ignore_case: true } => allowed.iter().any(|item| item.eq_ignore_ascii_case(text)),
             Self::OneOf { allowed, ignore_case: false } => allowed.iter().any(|item| item == text),
@@ -142,6 +146,13 @@ impl Validator {
             (Self::Rule { accepts, .. }, value) => accepts(value),
             (Self::NonEmpty, ConfigValue::Text(text)) => !text.is_empty(),
             (Self::NonEmpty, ConfigValue::List(list)) => !list.is_empty(),
+            (Self::Printable, ConfigValue::Text(text)) => {
+                !text.is_empty() && !text.chars().any(|c| c.is_ascii_control())
+            }
+            (Self::Distinct, ConfigValue::List(list)) => {
+                let mut seen = BTreeSet::new();
+                list.iter().all(|item| seen.insert(item))
+            }
             (Self::Range { min, max }, ConfigValue::Int(number)) => (min..=max).contains(&number),
             (Self::Range { min, max }, ConfigValue::Double(number)) => (*min as f64..=*max as f64).contains(number),
             (Self::OneOf { .. }, ConfigValue::Text(text)) => known(text),
@@ -156,6 +167,8 @@ impl fmt::Display for Validator {
         match self {
             Self::Any => Ok(()),
             Self::NonEmpty => f.write_str("a text that is not empty"),
+            Self::Printable => f.write_str("a text that is not empty and has no control characters"),
+            Self::Distinct => f.write_str("texts that differ from each other"),
             Self::Range { min, max: i64::MAX } => write!(f, "{min} or more"),
             Self::Range { min, max } => write!(f, "{min} to {max}"),
             Self::OneOf { allowed, .. } => f.write_str(&allowed.join(", ")),
@@ -262,6 +275,9 @@ pub struct ConfigKey {
     pub recommended: Vec<String>,
     /// When a form shows it.
     pub visibility: Visibility,
+    /// Whether it is an addition to what Java's plug-in of the same name has: lists that Java would give too name it only when it is
+    /// given.
+    pub is_addition: bool,
 }
 
 impl ConfigKey {
@@ -286,6 +302,7 @@ impl ConfigKey {
             dependents: Vec::new(),
             recommended: Vec::new(),
             visibility: Visibility::Always,
+            is_addition: false,
         }
     }
 
@@ -353,6 +370,12 @@ impl ConfigKey {
     /// With these values offered in a form.
     pub fn recommended(mut self, values: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.recommended = values.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// An addition to what Java's plug-in of the same name has.
+    pub fn addition(mut self) -> Self {
+        self.is_addition = true;
         self
     }
 

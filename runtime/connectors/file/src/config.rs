@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use oncewire_api::config_def::Width;
 use oncewire_api::{ConfigDef, ConfigKey, ConfigProblem, ConfigType, Importance, Properties, Validator};
 
 pub(crate) const FILE: &str = "file";
@@ -25,29 +24,23 @@ pub(crate) struct FileConfig {
 impl FileConfig {
     pub(crate) fn def() -> ConfigDef {
         ConfigDef::new()
-            .define(
-                ConfigKey::optional(
-                    FILE,
-                    ConfigType::String,
-                    Importance::High,
-                    "The file to read, as an absolute path.",
-                )
-                .width(Width::Long),
-            )
+            .define(ConfigKey::optional(
+                FILE,
+                ConfigType::String,
+                Importance::High,
+                "The file to read, as an absolute path.",
+            ))
             .define(
                 ConfigKey::required(TOPIC, ConfigType::String, Importance::High, "The topic to write the lines to.")
                     .validator(Validator::NonEmpty),
             )
-            .define(
-                ConfigKey::with_default(
-                    BATCH_SIZE,
-                    ConfigType::Int,
-                    "2000",
-                    Importance::Low,
-                    "How many lines a batch has at most.",
-                )
-                .validator(Validator::at_least(1)),
-            )
+            .define(ConfigKey::with_default(
+                BATCH_SIZE,
+                ConfigType::Int,
+                "2000",
+                Importance::Low,
+                "How many lines a batch has at most; less than 1 counts as 1.",
+            ))
             .define(
                 ConfigKey::with_default(
                     LINE_BYTES_MAX,
@@ -57,7 +50,8 @@ impl FileConfig {
                     "How many bytes a line has at most; a longer one fails the task. Kafka's own limits for a record \
                      (max.request.size of the producer, max.message.bytes of the topic) are smaller by default.",
                 )
-                .validator(Validator::at_least(1)),
+                .validator(Validator::at_least(1))
+                .addition(),
             )
     }
 
@@ -67,7 +61,7 @@ impl FileConfig {
             Ok(Self {
                 file: config.optional_text(FILE)?.filter(|file| !file.is_empty()).ok_or_else(no_file)?.to_string(),
                 topic: config.text(TOPIC)?.to_string(),
-                batch_size: config.size(BATCH_SIZE)?,
+                batch_size: usize::try_from(config.int(BATCH_SIZE)?).unwrap_or(1).max(1),
                 line_bytes_max: config.size(LINE_BYTES_MAX)?,
             })
         };
@@ -79,10 +73,12 @@ impl FileConfig {
     }
 }
 
+/// What is said where there is no file.
+pub(crate) const NO_FILE: &str =
+    "without it Java's connector reads standard input, which is not supported here; set it to the path of a file";
+
 fn no_file() -> ConfigProblem {
-    let message =
-        "without it Java's connector reads standard input, which is not supported here; set it to the path of a file";
-    ConfigProblem::Conflict { key: FILE.into(), message: message.into() }
+    ConfigProblem::Conflict { key: FILE.into(), message: NO_FILE.into() }
 }
 
 /// Several problems in one message.
@@ -116,8 +112,12 @@ mod tests {
 
     #[test]
     fn a_topic_is_needed_and_a_batch_holds_at_least_one_line() {
-        let problems = FileConfig::parse(&properties(&[("file", "/in"), ("batch.size", "0")])).unwrap_err();
+        let problems = FileConfig::parse(&properties(&[("file", "/in"), ("batch.size", "x")])).unwrap_err();
         assert_eq!(problems.iter().map(ConfigProblem::key).collect::<Vec<_>>(), ["topic", "batch.size"]);
+        for size in ["0", "-1"] {
+            let given = properties(&[("file", "/in"), ("topic", "t"), ("batch.size", size)]);
+            assert_eq!(FileConfig::parse(&given).unwrap().batch_size, 1);
+        }
     }
 
     #[test]

@@ -2,12 +2,12 @@
 
 use async_trait::async_trait;
 use oncewire_api::{
-    ConfigDef, ConnectorContext, ConnectorError, ExactlyOnceSupport, OffsetValue, Properties, SourceConnector,
-    SourceOffset, SourcePartition, SourceTask,
+    CheckedValue, ConfigDef, ConnectorContext, ConnectorError, ExactlyOnceSupport, NullableProperties, OffsetValue,
+    Properties, SourceConnector, SourceOffset, SourcePartition, SourceTask,
 };
 
 use crate::VERSION;
-use crate::config::{FILE, FileConfig, join};
+use crate::config::{FILE, FileConfig, NO_FILE, join};
 use crate::task::{FILENAME_FIELD, FileStreamSourceTask, POSITION_FIELD};
 
 /// Reads the lines of one file.
@@ -28,6 +28,17 @@ impl SourceConnector for FileStreamSourceConnector {
 
     fn config_def(&self) -> ConfigDef {
         FileConfig::def()
+    }
+
+    async fn validate(&mut self, properties: &NullableProperties) -> Vec<CheckedValue> {
+        let mut checked = FileConfig::def().check(properties);
+        let given = properties.get(FILE).and_then(Option::as_deref).unwrap_or_default();
+        if given.trim().is_empty()
+            && let Some(file) = checked.iter_mut().find(|value| value.name == FILE)
+        {
+            file.errors.push(format!("Invalid value {given} for configuration {FILE}: {NO_FILE}"));
+        }
+        checked
     }
 
     async fn start(&mut self, _context: ConnectorContext, properties: &Properties) -> Result<(), ConnectorError> {
@@ -109,6 +120,19 @@ mod tests {
         let registry = PluginRegistry::new([crate::plugin()]);
         for name in [crate::CLASS, "FileStreamSourceConnector", "FileStreamSource"] {
             assert!(registry.find(PluginKind::Source, name).is_ok(), "{name}");
+        }
+    }
+
+    #[tokio::test]
+    async fn no_file_is_found_before_the_connector_is_made() {
+        let mut connector = FileStreamSourceConnector::default();
+        for file in [None, Some(None), Some(Some(" ".to_string()))] {
+            let mut given = NullableProperties::from([("topic".into(), Some("t".into()))]);
+            given.extend(file.map(|file| ("file".to_string(), file)));
+            let checked = connector.validate(&given).await;
+            let wrong: Vec<&str> =
+                checked.iter().filter(|value| !value.errors.is_empty()).map(|value| value.name.as_str()).collect();
+            assert_eq!(wrong, ["file"]);
         }
     }
 

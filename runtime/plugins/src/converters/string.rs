@@ -4,6 +4,7 @@
 //! does, except those for which it says nothing useful (bytes) or depends on the time zone of the machine (dates): these are refused.
 
 use bytes::Bytes;
+use oncewire_api::config_def::Width;
 use oncewire_api::converter::{ConvertError, Converter, ConverterUse, Presence, SchemaAndValue};
 use oncewire_api::{
     ConfigDef, ConfigKey, ConfigProblem, ConfigType, Importance, Properties, Schema, Struct, Text, Validator, Value,
@@ -59,7 +60,9 @@ impl Converter for StringConverter {
         let doc = "The encoding of the bytes in Kafka.";
         ConfigDef::new().define(
             ConfigKey::with_default(ENCODING, ConfigType::String, "UTF-8", Importance::High, doc)
-                .validator(Validator::one_of_ignoring_case(&Encoding::NAMES.map(|(name, _)| name))),
+                .validator(Validator::one_of_ignoring_case(&Encoding::NAMES.map(|(name, _)| name)))
+                .width(Width::Medium)
+                .display_name("Encoding"),
         )
     }
 

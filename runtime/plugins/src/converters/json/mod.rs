@@ -11,6 +11,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use oncewire_api::config_def::Width;
 use oncewire_api::converter::{ConvertError, Converter, ConverterUse, Presence, SchemaAndValue};
 use oncewire_api::{ConfigDef, ConfigKey, ConfigProblem, ConfigType, Importance, Properties, Schema, Validator, Value};
 
@@ -65,46 +66,57 @@ impl Default for JsonConverter {
 
 impl Converter for JsonConverter {
     fn config_def(&self) -> ConfigDef {
+        use ConfigType::{Boolean, Int, String};
+        use Importance::{High, Low};
+        let schemas =
+            |key: ConfigKey, order, name| key.group("Schemas").order(order).width(Width::Medium).display_name(name);
+        let serialization = |key: ConfigKey, order, name| {
+            key.group("Serialization").order(order).width(Width::Medium).display_name(name)
+        };
+        let key = ConfigKey::with_default;
         ConfigDef::new()
-            .define(ConfigKey::with_default(
-                SCHEMAS_ENABLE,
-                ConfigType::Boolean,
-                "true",
-                Importance::High,
-                "Whether each key and value carries its schema.",
+            .define(schemas(
+                key(SCHEMAS_ENABLE, Boolean, "true", High, "Whether each key and value carries its schema."),
+                0,
+                "Enable Schemas",
             ))
-            .define(ConfigKey::optional(
-                SCHEMA_CONTENT,
-                ConfigType::String,
-                Importance::High,
-                "The schema, in JSON, of all data that is read without one. A source does not read, so it has no effect there.",
+            .define(schemas(
+                key(SCHEMAS_CACHE_SIZE, Int, "1000", High, "How many schemas are remembered in their JSON form."),
+                1,
+                "Schema Cache Size",
             ))
-            .define(
-                ConfigKey::with_default(
-                    SCHEMAS_CACHE_SIZE,
-                    ConfigType::Int,
-                    "1000",
-                    Importance::High,
-                    "How many schemas are remembered in their JSON form.",
-                )
-                .validator(Validator::at_least(0)),
-            )
-            .define(
-                ConfigKey::with_default(
+            .define(schemas(
+                ConfigKey::optional(
+                    SCHEMA_CONTENT,
+                    String,
+                    High,
+                    "The schema, in JSON, of all data that is read without one. A source does not read, so it has no effect there.",
+                ),
+                2,
+                "Schema Content",
+            ))
+            .define(serialization(
+                key(
                     DECIMAL_FORMAT,
-                    ConfigType::String,
+                    String,
                     "BASE64",
-                    Importance::Low,
+                    Low,
                     "How decimals are written: BASE64 as bytes, NUMERIC as a JSON number.",
                 )
-                .validator(Validator::one_of_ignoring_case(&["BASE64", "NUMERIC"])),
-            )
-            .define(ConfigKey::with_default(
-                REPLACE_NULL_WITH_DEFAULT,
-                ConfigType::Boolean,
-                "true",
-                Importance::Low,
-                "Whether the default of a schema is written where the value is null.",
+                .validator(Validator::one_of_ignoring_case(&["NUMERIC", "BASE64"])),
+                0,
+                "Decimal Format",
+            ))
+            .define(serialization(
+                key(
+                    REPLACE_NULL_WITH_DEFAULT,
+                    Boolean,
+                    "true",
+                    Low,
+                    "Whether the default of a schema is written where the value is null.",
+                ),
+                1,
+                "Replace null with default",
             ))
     }
 
@@ -115,7 +127,9 @@ impl Converter for JsonConverter {
         let numeric = config.text(DECIMAL_FORMAT).map_err(one)?.eq_ignore_ascii_case("NUMERIC");
         self.rules.decimal_format = if numeric { DecimalFormat::Numeric } else { DecimalFormat::Base64 };
         self.rules.replace_null_with_default = config.boolean(REPLACE_NULL_WITH_DEFAULT).map_err(one)?;
-        self.cache = Mutex::new(EnvelopeCache::new(config.size(SCHEMAS_CACHE_SIZE).map_err(one)?));
+        // Java takes any number; one below 0 remembers nothing.
+        let remembered = usize::try_from(config.int(SCHEMAS_CACHE_SIZE).map_err(one)?).unwrap_or(0);
+        self.cache = Mutex::new(EnvelopeCache::new(remembered));
         self.content_schema = match config.optional_text(SCHEMA_CONTENT).map_err(one)? {
             None | Some("") => None,
             Some(text) => read::schema_of_text(text.as_bytes(), self.rules).map_err(|error| {
@@ -268,7 +282,7 @@ mod tests {
         let problems = converter
             .configure(&Properties::from([(DECIMAL_FORMAT.into(), "HEX".into())]), ConverterUse::Key)
             .unwrap_err();
-        assert_eq!(problems[0].to_string(), "property 'decimal.format' is 'HEX'; allowed: BASE64, NUMERIC");
+        assert_eq!(problems[0].to_string(), "property 'decimal.format' is 'HEX'; allowed: NUMERIC, BASE64");
     }
 
     #[test]
