@@ -26,6 +26,7 @@ use std::time::Duration;
 use kafka_protocol::protocol::Request;
 use tokio::time::Instant;
 
+pub(crate) use retry::random;
 pub use retry::{Backoff, Retry};
 pub use types::{
     Broker, Call, CoordinatorKind, FeatureLevel, LeaderHint, NodeId, PartitionMetadata, Purpose, Reply, Target,
@@ -55,6 +56,7 @@ struct Inner {
     features: Mutex<FeatureLevel>,
     refresh: Refresh,
     readers: AtomicU32,
+    members: AtomicU32,
 }
 
 impl Inner {
@@ -93,6 +95,7 @@ impl Cluster {
             features: Mutex::new(features),
             refresh: Refresh::default(),
             readers: AtomicU32::new(0),
+            members: AtomicU32::new(0),
         };
         let cluster = Self { inner: Arc::new(inner) };
         let mut retry = cluster.retry("connecting to the cluster", cluster.patience());
@@ -212,6 +215,11 @@ impl Cluster {
     /// A purpose of its own for one reader; [`Cluster::release`] gives its connections back.
     pub(crate) fn fetch_purpose(&self) -> Purpose {
         Purpose::Fetch(self.inner.readers.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A purpose of its own for one group member; [`Cluster::release`] gives its connections back.
+    pub(crate) fn join_purpose(&self) -> Purpose {
+        Purpose::Join(self.inner.members.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Ends the connections of one purpose.

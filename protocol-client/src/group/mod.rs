@@ -1,12 +1,30 @@
 //! Membership of a classic group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, with opaque bytes inside.
 //!
-//! Left out: static membership (KIP-345), committed offsets, the groups of KIP-848.
+//! ```text
+//! owner ──offer, assign, rejoin, leave──► member ──► state (pure) ──► driver (a task) ──► requests ──► cluster
+//!       ◄───────────── next ─────────────         ◄── answers ──◄              ◄───────────
+//! ```
+//!
+//! What the bytes mean, and what to do with an assignment, is the owner's. Left out: static membership (KIP-345),
+//! committed offsets, the groups of KIP-848.
+//!
+//! Source: "Kafka protocol guide" (the group APIs), KIP-62, KIP-394, KIP-800.
 
+mod answers;
+mod driver;
+mod member;
+mod requests;
+mod state;
+#[cfg(test)]
+mod state_tests;
+
+use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::cluster::Cluster;
+pub use member::GroupMember;
+
 use crate::error::Error;
 
 /// How a member takes part in its group.
@@ -89,57 +107,14 @@ pub enum Lost {
     SessionExpired,
 }
 
-/// A member of a group.
-#[derive(Debug)]
-pub struct GroupMember {
-    _cluster: Cluster,
-    _config: GroupConfig,
-}
-
-impl GroupMember {
-    /// A member that has not joined yet; [`GroupMember::next`] makes it.
-    #[must_use]
-    pub fn new(cluster: Cluster, config: GroupConfig) -> Self {
-        Self { _cluster: cluster, _config: config }
-    }
-
-    /// The next thing to know or to do.
-    ///
-    /// # Cancel safety
-    /// Cancel safe.
-    pub async fn next(&mut self) -> GroupEvent {
-        GroupEvent::Failed(Error::Usage { what: "group membership is not there yet".to_owned() })
-    }
-
-    /// The answer to [`GroupEvent::Offer`], the preferred protocol first.
-    pub fn offer(&mut self, protocols: Vec<Protocol>) {
-        drop(protocols);
-    }
-
-    /// The answer to [`GroupEvent::Lead`]: each member's assignment by its id.
-    pub fn assign(&mut self, assignments: Vec<(String, Bytes)>) {
-        drop(assignments);
-    }
-
-    /// Asks for a rebalance. `reason` is for the coordinator's log (KIP-800).
-    pub fn rejoin(&mut self, reason: &str) {
-        let _: &str = reason; // nothing to ask yet
-    }
-
-    /// Leaves the group; [`GroupMember::next`] joins afresh.
-    pub async fn leave(&mut self, reason: &str, patience: Duration) {
-        let _: (&str, Duration) = (reason, patience); // nothing to leave yet
-    }
-
-    /// The id that the coordinator gave; empty when there is none.
-    #[must_use]
-    pub fn member_id(&self) -> &str {
-        ""
-    }
-
-    /// The generation, -1 when there is none.
-    #[must_use]
-    pub fn generation(&self) -> i32 {
-        -1
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::UnknownMember => "the coordinator does not know this member any more",
+            Self::IllegalGeneration => "the group went on to another generation without this member",
+            Self::CoordinatorUnreachable => "no coordinator could be reached for a heartbeat interval",
+            Self::PollTimeout => "the member was busy with something else for the whole rebalance timeout",
+            Self::SessionExpired => "no heartbeat was answered for the session timeout",
+        })
     }
 }
