@@ -2,18 +2,28 @@
 //!
 //! Each struct documents its defaults; they are those of Apache Kafka's Java client 4.x unless the field says otherwise.
 //! `from_properties` gives the keys that it does not know back to the caller: whether an unknown key is an error or a
-//! warning is for the program to say. Left out: TLS and SASL (refused by name), metrics reporters, interceptors.
+//! warning is for the program to say. Left out: SASL mechanisms other than PLAIN and SCRAM (refused by name), metrics
+//! reporters, interceptors.
 
 mod address;
+mod jaas;
 mod parse;
 mod producer;
+mod sasl;
+mod secret;
+mod security;
+mod tls;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use address::BrokerAddress;
 pub use parse::ConfigError;
-pub use producer::ProducerConfig;
+pub use producer::{CompressionConfig, ProducerConfig};
+pub use sasl::{SaslConfig, SaslMechanism};
+pub use secret::Secret;
+pub use security::SecurityConfig;
+pub use tls::{IdentityConfig, StoreFile, StoreFormat, TlsConfig, TrustConfig};
 
 use parse::Properties;
 
@@ -51,6 +61,8 @@ pub struct ClientConfig {
     pub send_buffer_bytes: Option<u32>,
     /// `receive.buffer.bytes`: likewise for receiving. Default `None` (Java: 32 KiB or 64 KiB).
     pub receive_buffer_bytes: Option<u32>,
+    /// `security.protocol` with its `ssl.*` and `sasl.*`. Default `PLAINTEXT`.
+    pub security: SecurityConfig,
 }
 
 impl ClientConfig {
@@ -65,7 +77,7 @@ impl ClientConfig {
     /// Reads Kafka's property names. The second value lists the keys that are not the client's.
     ///
     /// # Errors
-    /// A missing or malformed value, named with what is allowed; a security protocol that is not supported.
+    /// A missing or malformed value, named with what is allowed; a security setting that is not supported.
     pub fn from_properties(properties: &BTreeMap<String, String>) -> Result<(Self, Vec<String>), ConfigError> {
         let mut read = Properties::new(properties);
         let servers = read.required("bootstrap.servers")?;
@@ -84,7 +96,7 @@ impl ClientConfig {
         read.millis("connections.max.idle.ms", 1000, &mut config.connections_max_idle)?;
         read.socket_buffer("send.buffer.bytes", &mut config.send_buffer_bytes)?;
         read.socket_buffer("receive.buffer.bytes", &mut config.receive_buffer_bytes)?;
-        read.only("security.protocol", &["PLAINTEXT"], "TLS and SASL are not supported yet")?;
+        config.security = SecurityConfig::read(&mut read)?;
         read.only("client.dns.lookup", &["use_all_dns_ips"], "all addresses of a name are always tried")?;
         Ok((config, read.unknown()))
     }
@@ -106,6 +118,7 @@ impl ClientConfig {
             connections_max_idle: Duration::from_secs(540),
             send_buffer_bytes: None,
             receive_buffer_bytes: None,
+            security: SecurityConfig::default(),
         }
     }
 }
@@ -145,17 +158,6 @@ mod tests {
         .unwrap_err();
         let text = error.to_string();
         assert!(text.contains("request.timeout.ms") && text.contains("30s") && text.contains("milliseconds"), "{text}");
-    }
-
-    #[test]
-    fn tls_is_refused_by_name() {
-        let error = ClientConfig::from_properties(&properties(&[
-            ("bootstrap.servers", "one:9092"),
-            ("security.protocol", "SSL"),
-        ]))
-        .unwrap_err();
-        let text = error.to_string();
-        assert!(text.contains("security.protocol") && text.contains("PLAINTEXT"), "{text}");
     }
 
     #[test]

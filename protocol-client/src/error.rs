@@ -34,6 +34,18 @@ pub enum Error {
         what: String,
     },
 
+    /// A broker refused our login, or did not prove itself in it. Trying again changes nothing.
+    Authentication {
+        /// Which broker.
+        peer: String,
+        /// The SASL mechanism.
+        mechanism: &'static str,
+        /// The user name.
+        user: String,
+        /// Who said no, and why. Never holds a password.
+        reason: String,
+    },
+
     // The network's.
     /// No connection could be made to one broker.
     Connect {
@@ -125,8 +137,19 @@ pub enum ConnectFailure {
         /// How long it was given.
         after: Duration,
     },
-    /// The peer speaks TLS on this port.
+    /// The peer speaks TLS on this port, and we did not.
     TlsPort,
+    /// We spoke TLS, and the peer answered in something else.
+    NotTls,
+    /// The peer closed the connection while hands were shaken.
+    ClosedInTls,
+    /// One side refused the other in the TLS handshake.
+    Tls {
+        /// Which side.
+        refused_by: TlsSide,
+        /// Why, and what to change.
+        reason: String,
+    },
     /// The peer answered in something that is not Kafka's protocol.
     NotKafka {
         /// What it looks like, such as `HTTP`.
@@ -141,6 +164,15 @@ pub enum ConnectFailure {
     },
     /// No broker has this id, as far as the cluster's metadata says.
     UnknownNode,
+}
+
+/// The two ends of a TLS connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TlsSide {
+    /// We refused the broker.
+    Client,
+    /// The broker refused us.
+    Broker,
 }
 
 impl Error {
@@ -170,12 +202,19 @@ impl Error {
             Self::Connect { failure, .. } => failure.retriable(),
             Self::Malformed { .. }
             | Self::Unsupported { .. }
+            | Self::Authentication { .. }
             | Self::Config(_)
             | Self::UnknownTopic { .. }
             | Self::Closed
             | Self::Usage { .. }
             | Self::Encode { .. } => false,
         }
+    }
+
+    /// Whether a retriable failure to connect may as well be a wrong setting, of which somebody should hear at once.
+    pub(crate) fn hints_at_configuration(&self) -> bool {
+        use ConnectFailure::{ClosedAtOnce, ClosedInTls, NoAnswer};
+        matches!(self, Self::Connect { failure: ClosedAtOnce | ClosedInTls | NoAnswer { .. }, .. })
     }
 
     /// Whether the answer means that our idea of leaders is old: refresh metadata before the next attempt.
@@ -200,10 +239,11 @@ impl Error {
 }
 
 impl ConnectFailure {
-    /// A port that speaks something else will do so in a second, too; everything else may pass.
+    /// A port that speaks something else, and a certificate that is not good, will be so in a second, too; everything else
+    /// may pass.
     #[must_use]
     pub fn retriable(&self) -> bool {
-        !matches!(self, Self::TlsPort | Self::NotKafka { .. })
+        !matches!(self, Self::TlsPort | Self::NotTls | Self::Tls { .. } | Self::NotKafka { .. })
     }
 }
 
@@ -214,6 +254,12 @@ impl fmt::Display for Error {
             Self::Malformed { peer, what } => write!(f, "{peer} sent bytes that are not valid: {what}"),
             Self::Unsupported { api, peer, what } => {
                 write!(f, "{peer} and this client share no version of {api}: {what}")
+            }
+            Self::Authentication { peer, mechanism, user, reason } => {
+                write!(
+                    f,
+                    "{peer} and user '{user}' did not agree on a login by {mechanism}: {reason}; check sasl.jaas.config"
+                )
             }
             Self::Connect { peer, failure } => write!(f, "cannot connect to {peer}: {failure}"),
             Self::Disconnected { peer, reason } => write!(f, "the connection to {peer} ended: {reason}"),
@@ -289,15 +335,19 @@ impl fmt::Display for ConnectFailure {
             ),
             Self::NoAnswer { after } => write!(
                 f,
-                "the connection was accepted, but nothing answered within {} ms; check that the port is a PLAINTEXT listener of a broker that is not overloaded",
+                "the connection was accepted, but nothing answered within {} ms; check that security.protocol is the listener's, and that the broker is not overloaded",
                 after.as_millis()
             ),
-            Self::TlsPort => f.write_str(
-                "the port speaks TLS, which this client does not support yet; use a PLAINTEXT listener of the broker",
+            Self::TlsPort => f.write_str("the port speaks TLS; set security.protocol to SSL or SASL_SSL, or use a listener in plain text"),
+            Self::NotTls => f.write_str("the port does not speak TLS; set security.protocol to PLAINTEXT or SASL_PLAINTEXT, or use the broker's TLS listener"),
+            Self::ClosedInTls => f.write_str(
+                "the peer closed the connection during the TLS handshake; if the port is a listener in plain text, set security.protocol to PLAINTEXT or SASL_PLAINTEXT",
             ),
+            Self::Tls { refused_by: TlsSide::Client, reason } => write!(f, "TLS failed, we refused the broker: {reason}"),
+            Self::Tls { refused_by: TlsSide::Broker, reason } => write!(f, "TLS failed, the broker refused us by {reason}"),
             Self::NotKafka { found } => write!(f, "the port does not speak the Kafka protocol (it answered with {found}); check the port"),
             Self::ClosedAtOnce => f.write_str(
-                "the peer closed the connection before its first answer; the port may speak TLS or SASL, or is not Kafka's: use a PLAINTEXT listener",
+                "the peer closed the connection before its first answer; the port may speak TLS (set security.protocol to SSL or SASL_SSL), or is not Kafka's",
             ),
             Self::Socket { reason } => f.write_str(reason),
             Self::UnknownNode => f.write_str("the cluster's metadata has no such broker"),

@@ -1,16 +1,20 @@
-//! The codecs of compressed batches, each with a limit on what comes out.
+//! The codecs of compressed batches: reading with a limit on what comes out, and writing in the frames that Java reads.
 //!
 //! A declared size is never believed: output grows as it is made, and ends at the limit. Snappy's raw
 //! blocks are the exception, whose size must be known before; there the format itself bounds what so
 //! many bytes can become.
 //!
-//! Left out: compressing. What this client writes is not compressed.
+//! Written are gzip members, snappy blocks of 32 KiB behind snappy-java's header, LZ4 frames of independent 64 KiB blocks
+//! without checksums or sizes (Java's reader knows no linked blocks), and one zstd frame. Left out: dictionaries, LZ4's
+//! high compression, zstd levels above 4.
 //!
 //! Source: "Message Format" of the Kafka documentation (bits 0 to 2 of a batch's attributes); the
 //! framing of snappy-java ("xerial"), in which Kafka's producers wrap snappy.
 
 use std::fmt;
-use std::io::Read;
+use std::io::{self, Read, Write};
+
+use crate::config::CompressionConfig;
 
 /// What one batch may hold after decompression: 64 MiB. A broker limits the compressed size only
 /// (`message.max.bytes`), so without a limit of our own a small batch could fill the memory.
@@ -34,6 +38,30 @@ pub enum Compression {
 }
 
 impl Compression {
+    /// What batches that are written under a configuration are compressed by.
+    #[must_use]
+    pub fn of(config: CompressionConfig) -> Self {
+        match config {
+            CompressionConfig::None => Self::None,
+            CompressionConfig::Gzip { .. } => Self::Gzip,
+            CompressionConfig::Snappy => Self::Snappy,
+            CompressionConfig::Lz4 => Self::Lz4,
+            CompressionConfig::Zstd { .. } => Self::Zstd,
+        }
+    }
+
+    /// Its bits in a batch's attributes.
+    pub(super) fn attributes(self) -> i16 {
+        match self {
+            Self::None => 0,
+            Self::Gzip => 1,
+            Self::Snappy => 2,
+            Self::Lz4 => 3,
+            Self::Zstd => 4,
+            Self::Unknown(number) => i16::from(number) & super::layout::COMPRESSION_MASK,
+        }
+    }
+
     pub(super) fn from_attributes(attributes: i16) -> Self {
         match attributes & super::layout::COMPRESSION_MASK {
             0 => Self::None,
@@ -115,6 +143,62 @@ const XERIAL_HEADER_BYTES: usize = 16;
 
 /// A copy of 64 bytes takes three bytes of input, and nothing in the format expands further.
 const SNAPPY_EXPANSION_MAX: usize = 22;
+
+/// What snappy-java writes: its version, and the oldest that can read it.
+const XERIAL_VERSIONS: &[u8] = &[0, 0, 0, 1, 0, 0, 0, 1];
+
+/// snappy-java's own block size, which its reader makes room for.
+const XERIAL_BLOCK_BYTES: usize = 32 * 1024;
+
+/// The levels that the codec has; what a person asks for beyond them becomes the nearest.
+const ZSTD_LEVELS: std::ops::RangeInclusive<i32> = -7..=4;
+
+/// Appends `input`, compressed, to `output`.
+///
+/// An error means that a codec failed over bytes in memory, which none should; the caller sends the batch as it is.
+pub(super) fn compress(config: CompressionConfig, input: &[u8], output: &mut Vec<u8>) -> io::Result<()> {
+    match config {
+        CompressionConfig::None => output.extend_from_slice(input),
+        CompressionConfig::Gzip { level } => {
+            let mut encoder = flate2::write::GzEncoder::new(output, flate2::Compression::new(level));
+            encoder.write_all(input)?;
+            encoder.finish()?;
+        }
+        CompressionConfig::Snappy => compress_snappy(input, output)?,
+        CompressionConfig::Lz4 => {
+            let info = lz4_flex::frame::FrameInfo::new()
+                .block_mode(lz4_flex::frame::BlockMode::Independent)
+                .block_size(lz4_flex::frame::BlockSize::Max64KB);
+            let mut encoder = lz4_flex::frame::FrameEncoder::with_frame_info(info, output);
+            encoder.write_all(input)?;
+            encoder.finish().map_err(io::Error::other)?;
+        }
+        CompressionConfig::Zstd { level } => {
+            let level = level.clamp(*ZSTD_LEVELS.start(), *ZSTD_LEVELS.end());
+            // The codec's own 0 is another level than zstd's, where it means the default of 3.
+            let level = if level == 0 { 3 } else { level };
+            let start = output.len();
+            output.resize(start + zrip::compress_bound(input.len()), 0);
+            let written = zrip::compress_into(input, &mut output[start..], level).map_err(io::Error::other)?;
+            output.truncate(start + written);
+        }
+    }
+    Ok(())
+}
+
+fn compress_snappy(input: &[u8], output: &mut Vec<u8>) -> io::Result<()> {
+    output.extend_from_slice(XERIAL_MAGIC);
+    output.extend_from_slice(XERIAL_VERSIONS);
+    let mut encoder = snap::raw::Encoder::new();
+    for block in input.chunks(XERIAL_BLOCK_BYTES) {
+        let start = output.len() + size_of::<u32>();
+        output.resize(start + snap::raw::max_compress_len(block.len()), 0);
+        let written = encoder.compress(block, &mut output[start..]).map_err(io::Error::other)?;
+        output.truncate(start + written);
+        output[start - size_of::<u32>()..start].copy_from_slice(&(written as u32).to_be_bytes());
+    }
+    Ok(())
+}
 
 /// Blocks behind their lengths after a header, which may come again where streams were joined; bytes
 /// without the header are one raw block, as producers other than Java's write it.
@@ -238,6 +322,51 @@ mod tests {
         let joined = [xerial(&[&block]), xerial(&[&block])].concat();
         assert_eq!(decompress(Compression::Snappy, &joined, LIMIT).unwrap(), b"texttext");
         assert_eq!(decompress(Compression::Snappy, &block, LIMIT).unwrap(), b"text");
+    }
+
+    fn every_codec() -> [CompressionConfig; 7] {
+        use CompressionConfig::{Gzip, Lz4, None, Snappy, Zstd};
+        [None, Gzip { level: 1 }, Gzip { level: 9 }, Snappy, Lz4, Zstd { level: -131_072 }, Zstd { level: 22 }]
+    }
+
+    #[test]
+    fn what_is_written_is_read_again_at_every_size_around_the_blocks() {
+        let block = 64 * 1024;
+        for config in every_codec() {
+            for size in [0, 1, 7, XERIAL_BLOCK_BYTES, XERIAL_BLOCK_BYTES + 1, block, block + 5] {
+                let input: Vec<u8> =
+                    (0..size as u32).flat_map(|number| (number / 5).to_le_bytes()).take(size).collect();
+                let mut output = b"before".to_vec();
+                compress(config, &input, &mut output).unwrap();
+                assert!(output.starts_with(b"before"), "{config:?}");
+                let read = decompress(Compression::of(config), &output[6..], LIMIT).unwrap();
+                assert!(read == input, "{config:?} of {size} bytes");
+            }
+        }
+    }
+
+    /// Java's readers look at these bytes: `SnappyInputStream`, and `Lz4BlockInputStream` with its flags.
+    #[test]
+    fn frames_carry_the_flags_that_java_asks_for() {
+        let mut snappy = Vec::new();
+        compress(CompressionConfig::Snappy, b"text", &mut snappy).unwrap();
+        assert_eq!(&snappy[..20], b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01\0\0\0\x06");
+        let mut lz4 = Vec::new();
+        compress(CompressionConfig::Lz4, b"text", &mut lz4).unwrap();
+        // The magic; version 1, independent blocks, no checksums, no size; blocks of 64 KiB; the header's checksum.
+        assert_eq!(&lz4[..7], [0x04, 0x22, 0x4d, 0x18, 0x60, 0x40, 0x82]);
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(32))]
+        #[test]
+        fn any_bytes_survive_every_codec(input in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..3000)) {
+            for config in every_codec() {
+                let mut output = Vec::new();
+                compress(config, &input, &mut output).unwrap();
+                proptest::prop_assert_eq!(&decompress(Compression::of(config), &output, LIMIT).unwrap(), &input);
+            }
+        }
     }
 
     #[test]

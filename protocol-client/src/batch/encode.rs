@@ -5,7 +5,8 @@
 //! retry stamps the same bytes again; a renumbering after an epoch bump patches the same buffer, so
 //! record bytes are written once however often the batch is sent.
 //!
-//! Left out: compression (the batch is written as it is).
+//! Compression happens once, between sealing and the first stamp ([`SealedBatch::compress`]): limits and room are counted
+//! before it, as it can only make a batch smaller.
 //!
 //! Source: "Message Format" of the Kafka documentation; KIP-98 for the producer fields.
 
@@ -13,8 +14,10 @@ use std::fmt;
 
 use bytes::{Bytes, BytesMut};
 
+use super::compress::{Compression, compress};
 use super::layout::{self, BATCH_OVERHEAD_BYTES, put_field};
 use super::varint::{Writer, encoded_len, length_or_null};
+use crate::config::CompressionConfig;
 
 /// What a buffer starts with; it doubles up to the limit.
 const INITIAL_BYTES: usize = 16 * 1024;
@@ -217,6 +220,7 @@ impl BatchBuilder {
         SealedBatch {
             record_count: self.record_count,
             max_timestamp_ms: self.max_timestamp_ms,
+            compression: Compression::None,
             state: State::Unstamped(self.buffer),
         }
     }
@@ -265,6 +269,7 @@ impl ProducerStamp {
 pub struct SealedBatch {
     record_count: u32,
     max_timestamp_ms: i64,
+    compression: Compression,
     state: State,
 }
 
@@ -290,6 +295,37 @@ impl SealedBatch {
         }
     }
 
+    /// How its records are compressed.
+    #[must_use]
+    pub fn compression(&self) -> Compression {
+        self.compression
+    }
+
+    /// Compresses the records. A batch that would not become smaller stays as it is (each batch says for itself how it is
+    /// compressed), and so does one that is stamped or compressed already.
+    pub fn compress(&mut self, config: CompressionConfig) {
+        let State::Unstamped(buffer) = &mut self.state else { return };
+        if config == CompressionConfig::None || self.compression != Compression::None {
+            return;
+        }
+        let (header, records) = buffer.split_at(BATCH_OVERHEAD_BYTES);
+        let mut smaller = Vec::with_capacity(BATCH_OVERHEAD_BYTES + records.len() / 2);
+        smaller.extend_from_slice(header);
+        if let Err(error) = compress(config, records, &mut smaller) {
+            tracing::warn!(%error, "a batch could not be compressed and is sent as it is");
+            return;
+        }
+        if smaller.len() >= buffer.len() {
+            return;
+        }
+        let batch_length = (smaller.len() - layout::LENGTH_PREFIX_BYTES) as i32;
+        put_field(&mut smaller, layout::BATCH_LENGTH, batch_length.to_be_bytes());
+        // The codecs leave the room that they might have needed; a batch may wait for long.
+        smaller.shrink_to_fit();
+        *buffer = smaller;
+        self.compression = Compression::of(config);
+    }
+
     /// The greatest timestamp among the records, in milliseconds since 1970.
     #[must_use]
     pub fn max_timestamp_ms(&self) -> i64 {
@@ -308,7 +344,7 @@ impl SealedBatch {
             return bytes.clone();
         }
         let mut buffer = self.take_buffer();
-        write_stamp(&mut buffer, stamp);
+        write_stamp(&mut buffer, stamp, self.compression);
         let bytes = Bytes::from(buffer);
         self.state = State::Stamped { stamp, bytes: bytes.clone() };
         bytes
@@ -333,11 +369,12 @@ impl SealedBatch {
     }
 }
 
-fn write_stamp(batch: &mut [u8], stamp: ProducerStamp) {
-    let attributes = match stamp.transactional {
+fn write_stamp(batch: &mut [u8], stamp: ProducerStamp, compression: Compression) {
+    let transactional = match stamp.transactional {
         true => layout::TRANSACTIONAL,
         false => 0,
     };
+    let attributes = transactional | compression.attributes();
     put_field(batch, layout::ATTRIBUTES, attributes.to_be_bytes());
     put_field(batch, layout::PRODUCER_ID, stamp.producer_id.to_be_bytes());
     put_field(batch, layout::PRODUCER_EPOCH, stamp.producer_epoch.to_be_bytes());

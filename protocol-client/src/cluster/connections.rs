@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 
 use super::retry::{Backoff, random};
 use super::types::{NodeId, Purpose};
 use crate::config::{BrokerAddress, ClientConfig};
-use crate::error::{ConnectFailure, Error, peer_name};
-use crate::net::{Connection, Peer, SocketBuffers, dial, negotiate};
+use crate::error::{Error, peer_name};
+use crate::net::{Connection, Established, Peer, Security, establish};
 
 /// Doublings of the set-up timeout; its configured maximum is reached long before.
 const SETUP_DOUBLINGS_MAX: u32 = 16;
@@ -49,6 +49,7 @@ pub(super) enum Readiness {
 
 #[derive(Debug, Default)]
 pub(super) struct Connections {
+    security: Security,
     slots: Mutex<HashMap<(PeerKey, Purpose), Arc<Slot>>>,
     tasks: Mutex<JoinSet<()>>,
     closed: AtomicBool,
@@ -71,6 +72,11 @@ struct SlotState {
 }
 
 impl Connections {
+    /// None yet; all of them will be protected in this way.
+    pub(super) fn new(security: Security) -> Self {
+        Self { security, ..Self::default() }
+    }
+
     /// A live connection to the peer, made if need be.
     pub(super) async fn connect(
         &self,
@@ -111,7 +117,7 @@ impl Connections {
                 state.live = None;
                 state.failures = failures.saturating_add(1);
                 state.retry_at = Some(Instant::now() + backoff.delay(state.failures, random()));
-                if state.reached && failures == 0 {
+                if failures == 0 && (state.reached || error.hints_at_configuration()) {
                     tracing::warn!(?purpose, "broker is away, trying on: {error}");
                 } else {
                     tracing::debug!(?purpose, failures = state.failures, %error, "connecting failed");
@@ -131,16 +137,8 @@ impl Connections {
     ) -> Result<Connection, Error> {
         let name = peer_name(key.node().map(|node| node.0), address);
         let patience = setup_timeout(config, failures);
-        let mut stream = dial(address, SocketBuffers::of(config), patience)
-            .await
-            .map_err(|failure| Error::Connect { peer: name.clone(), failure })?;
-        let apis = match timeout(patience, negotiate(&mut stream, &config.client_id, &name)).await {
-            Ok(negotiated) => negotiated?,
-            Err(_) => {
-                let failure = ConnectFailure::NoAnswer { after: patience };
-                return Err(Error::Connect { peer: name, failure });
-            }
-        };
+        let established = establish(address, config, &self.security, patience, &name).await?;
+        let Established { stream, apis, session } = established;
         tracing::debug!(peer = %name, ?purpose, "connected");
         let peer = Peer {
             name,
@@ -149,7 +147,7 @@ impl Connections {
             request_timeout: config.request_timeout,
             idle_max: config.connections_max_idle,
         };
-        let (connection, task) = Connection::new(stream, peer, apis);
+        let (connection, task) = Connection::new(stream, peer, apis, session);
         let mut tasks = self.lock_tasks();
         // Tasks that ended are joined here, so that they do not pile up over a long life.
         while tasks.try_join_next().is_some() {}

@@ -9,7 +9,7 @@
 //!       refresh ─► metadata      coordinator ─► its cache
 //! ```
 //!
-//! Left out: fetch sessions, follower fetching, TLS and SASL.
+//! Left out: fetch sessions, follower fetching.
 
 mod connections;
 mod coordinator;
@@ -35,7 +35,7 @@ pub use types::{
 
 use crate::config::ClientConfig;
 use crate::error::Error;
-use crate::net::Pending;
+use crate::net::{Pending, Security};
 use connections::{Connections, PeerKey};
 use coordinator::Coordinators;
 use metadata::Metadata;
@@ -81,15 +81,17 @@ impl Cluster {
     /// port, a port that is not Kafka's) on every server ends it at once.
     ///
     /// # Errors
-    /// [`Error::NoBroker`] or [`Error::Timeout`] naming each server and what it met.
+    /// [`Error::NoBroker`] or [`Error::Timeout`] naming each server and what it met; [`Error::Config`] for a trust or key
+    /// store that cannot be used.
     ///
     /// # Cancel safety
     /// Dropping the future closes what was opened.
     pub async fn connect(config: ClientConfig) -> Result<Self, Error> {
         let features = FeatureLevel { level: 0, epoch: -1 };
+        let security = Security::load(&config).await?;
         let inner = Inner {
             config,
-            connections: Connections::default(),
+            connections: Connections::new(security),
             metadata: Mutex::default(),
             coordinators: Mutex::default(),
             features: Mutex::new(features),

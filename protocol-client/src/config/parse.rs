@@ -32,6 +32,18 @@ pub enum ConfigError {
         /// Why it is refused.
         reason: String,
     },
+    /// Settings that contradict each other.
+    Conflict {
+        /// Which ones, and what to change.
+        what: String,
+    },
+    /// A file or a text that a setting names cannot be used. Says nothing of what is in it.
+    Unusable {
+        /// Kafka's property name.
+        key: String,
+        /// What is wrong, and what to change.
+        reason: String,
+    },
 }
 
 impl fmt::Display for ConfigError {
@@ -44,6 +56,8 @@ impl fmt::Display for ConfigError {
             Self::Refused { key, value, allowed, reason } => {
                 write!(f, "setting {key} has the value '{value}', but {reason}; set it to {allowed} or leave it out")
             }
+            Self::Conflict { what } => f.write_str(what),
+            Self::Unusable { key, reason } => write!(f, "setting {key} cannot be used: {reason}"),
         }
     }
 }
@@ -68,6 +82,29 @@ impl<'a> Properties<'a> {
     pub(super) fn optional(&mut self, key: &'static str) -> Option<&'a str> {
         self.known.insert(key);
         self.values.get(key).map(|value| value.trim())
+    }
+
+    /// A value that is there and not empty.
+    pub(super) fn filled(&mut self, key: &'static str) -> Option<&'a str> {
+        self.optional(key).filter(|value| !value.is_empty())
+    }
+
+    /// Marks keys as known without reading them.
+    pub(super) fn know_all(&mut self, keys: &'static [&'static str]) {
+        self.known.extend(keys);
+    }
+
+    /// Refuses a key that must not be set at all.
+    pub(super) fn none(&mut self, key: &'static str, reason: &'static str) -> Result<(), ConfigError> {
+        match self.filled(key) {
+            None => Ok(()),
+            Some(value) => Err(ConfigError::Refused {
+                key: key.to_owned(),
+                value: value.to_owned(),
+                allowed: "nothing".to_owned(),
+                reason: reason.to_owned(),
+            }),
+        }
     }
 
     pub(super) fn required(&mut self, key: &'static str) -> Result<&'a str, ConfigError> {
@@ -136,6 +173,6 @@ impl<'a> Properties<'a> {
 /// A hundred years: keeps `Instant + Duration` from overflowing when a person writes Java's `Long.MAX_VALUE`.
 const DURATION_MS_MAX: u64 = 100 * 365 * 24 * 3600 * 1000;
 
-fn invalid(key: &str, value: &str, allowed: String) -> ConfigError {
+pub(super) fn invalid(key: &str, value: &str, allowed: String) -> ConfigError {
     ConfigError::Invalid { key: key.to_owned(), value: value.to_owned(), allowed }
 }

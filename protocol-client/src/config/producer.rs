@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::ConfigError;
-use super::parse::Properties;
+use super::parse::{Properties, invalid};
 
 /// How a transactional producer batches, waits and names itself.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +29,58 @@ pub struct ProducerConfig {
     pub linger: Duration,
     /// `max.in.flight.requests.per.connection`: 1 to 5. Default 5, which is what a broker remembers per partition.
     pub max_in_flight: usize,
+    /// `compression.type` and its level. Default none.
+    pub compression: CompressionConfig,
+}
+
+/// `compression.type` with the level of its codec, as the codecs here understand it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CompressionConfig {
+    /// Batches are sent as they are. The default, as in Java.
+    #[default]
+    None,
+    /// `gzip`.
+    Gzip {
+        /// `compression.gzip.level`: 1 to 9. Default 6 (property -1).
+        level: u32,
+    },
+    /// `snappy`, in snappy-java's framing.
+    Snappy,
+    /// `lz4`. `compression.lz4.level` is checked and has no effect: the codec has one level, about Java's 1.
+    Lz4,
+    /// `zstd`.
+    Zstd {
+        /// `compression.zstd.level`: default 3. The codec has -7 to 4; values beyond are its nearest.
+        level: i32,
+    },
+}
+
+impl CompressionConfig {
+    const GZIP_LEVEL: u32 = 6;
+    const ZSTD_LEVEL: i32 = 3;
+
+    fn read(read: &mut Properties<'_>) -> Result<Self, ConfigError> {
+        // -1 is zlib's own choice; all three ranges are those of Kafka's configuration (KIP-390).
+        let mut gzip: i32 = -1;
+        read.number("compression.gzip.level", -1, 9, &mut gzip)?;
+        let mut lz4: i32 = 9;
+        read.number("compression.lz4.level", 1, 17, &mut lz4)?;
+        let mut zstd: i32 = Self::ZSTD_LEVEL;
+        read.number("compression.zstd.level", -131_072, 22, &mut zstd)?;
+        let gzip_level = match gzip {
+            0 => return Err(invalid("compression.gzip.level", "0", "a whole number from 1 to 9, or -1".to_owned())),
+            level => u32::try_from(level).unwrap_or(Self::GZIP_LEVEL),
+        };
+        let key = "compression.type";
+        match read.optional(key).unwrap_or("none").to_ascii_lowercase().as_str() {
+            "none" => Ok(Self::None),
+            "gzip" => Ok(Self::Gzip { level: gzip_level }),
+            "snappy" => Ok(Self::Snappy),
+            "lz4" => Ok(Self::Lz4),
+            "zstd" => Ok(Self::Zstd { level: zstd }),
+            other => Err(invalid(key, other, "none, gzip, snappy, lz4 or zstd".to_owned())),
+        }
+    }
 }
 
 impl ProducerConfig {
@@ -50,6 +102,7 @@ impl ProducerConfig {
             buffer_memory_bytes: 32 * 1024 * 1024,
             linger: Duration::from_millis(5),
             max_in_flight: 5,
+            compression: CompressionConfig::None,
         })
     }
 
@@ -71,7 +124,7 @@ impl ProducerConfig {
         read.number("max.in.flight.requests.per.connection", 1, 5, &mut config.max_in_flight)?;
         read.only("acks", &["all", "-1"], "a transaction needs the acknowledgement of all in-sync replicas")?;
         read.only("enable.idempotence", &["true"], "a transactional producer is always idempotent")?;
-        read.only("compression.type", &["none"], "compression on the way to the broker is not supported yet")?;
+        config.compression = CompressionConfig::read(&mut read)?;
         // Retries are bounded by the delivery timeout alone, as Kafka advises; the count is accepted and has no effect
         // except that 0 would forbid what exactly-once needs.
         let mut retries = i32::MAX;
@@ -105,6 +158,22 @@ mod tests {
             assert!(error.to_string().contains(key), "{error}");
         }
         assert!(read(&[("transactional.id", "t"), ("acks", "-1"), ("enable.idempotence", "TRUE")]).is_ok());
+    }
+
+    #[test]
+    fn compression_is_read_with_its_level_and_checked() {
+        let compression = |pairs: &[(&str, &str)]| {
+            read(&[&[("transactional.id", "t")], pairs].concat()).map(|(config, _)| config.compression)
+        };
+        assert_eq!(compression(&[]), Ok(CompressionConfig::None));
+        assert_eq!(compression(&[("compression.type", "GZIP")]), Ok(CompressionConfig::Gzip { level: 6 }));
+        let nine = [("compression.type", "gzip"), ("compression.gzip.level", "9")];
+        assert_eq!(compression(&nine), Ok(CompressionConfig::Gzip { level: 9 }));
+        let zstd = [("compression.type", "zstd"), ("compression.zstd.level", "-5")];
+        assert_eq!(compression(&zstd), Ok(CompressionConfig::Zstd { level: -5 }));
+        for bad in [("compression.type", "brotli"), ("compression.gzip.level", "0"), ("compression.lz4.level", "18")] {
+            assert!(compression(&[bad]).unwrap_err().to_string().contains(bad.0));
+        }
     }
 
     #[test]

@@ -9,6 +9,10 @@
 //! of turn, a frame above the limit or an answer that does not come in time ends the connection, and everybody who waits is
 //! told why. It is never mended. The owner holds the task's handle and joins it.
 //!
+//! Where a login lasts for a limited time only, the writing half renews it in its place in line (KIP-368): requests before
+//! it are answered before it, those after it wait. So no request fails for it, and none overtakes another, which a second
+//! connection could not promise.
+//!
 //! A caller who drops its [`Pending`](super::Pending) detaches: the answer is read and thrown away, the socket lives on.
 //! Cancelling by closing the socket would let a new connection overtake requests that the broker still holds.
 
@@ -27,6 +31,8 @@ use tokio::time::{Instant, sleep_until};
 use super::frames::{FrameQueue, FrameReader};
 use super::in_flight::{InFlight, Waiting};
 use super::pending::Pending;
+use super::sasl::{self, Asker};
+use super::session::Session;
 use super::throttle;
 use super::versions;
 use super::{codec, handshake};
@@ -92,8 +98,13 @@ struct Outgoing {
 }
 
 impl Connection {
-    /// Takes over a stream on which the handshake is done. The future is the connection's task; its owner spawns and joins it.
-    pub(crate) fn new<S>(stream: S, peer: Peer, apis: BrokerApis) -> (Self, impl Future<Output = ()> + Send + use<S>)
+    /// Takes over a stream on which the handshake is done. `session` is set where the login has to be renewed. The future is the connection's task; its owner spawns and joins it.
+    pub(crate) fn new<S>(
+        stream: S,
+        peer: Peer,
+        apis: BrokerApis,
+        session: Option<Session>,
+    ) -> (Self, impl Future<Output = ()> + Send + use<S>)
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
@@ -108,7 +119,7 @@ impl Connection {
             closing: Notify::new(),
             state: Mutex::new(State { ended: None, silent_until: now, last_used: now }),
         });
-        let task = run(Arc::clone(&shared), stream, requests);
+        let task = run(Arc::clone(&shared), stream, requests, session);
         (Self { shared }, task)
     }
 
@@ -225,7 +236,7 @@ impl Shared {
 }
 
 /// The connection's task: runs both halves until one ends, then tells everybody who waits.
-async fn run<S>(shared: Arc<Shared>, stream: S, mut requests: mpsc::Receiver<Outgoing>)
+async fn run<S>(shared: Arc<Shared>, stream: S, mut requests: mpsc::Receiver<Outgoing>, mut session: Option<Session>)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin,
 {
@@ -233,7 +244,7 @@ where
     let (reading, writing) = tokio::io::split(stream);
     let reason = tokio::select! {
         error = read_answers(&shared, reading, &in_flight) => error,
-        error = write_requests(&shared, writing, &mut requests, &in_flight) => error,
+        error = write_requests(&shared, writing, &mut requests, &in_flight, &mut session) => error,
         () = shared.closing.notified() => Error::Closed,
     };
     tracing::debug!(peer = %shared.peer.name, %reason, "connection ended");
@@ -250,14 +261,22 @@ where
     }
 }
 
-async fn write_requests<W: AsyncWrite + Unpin>(
+async fn write_requests<W: AsyncWrite + Unpin + Send>(
     shared: &Shared,
     mut socket: W,
     requests: &mut mpsc::Receiver<Outgoing>,
     in_flight: &InFlight,
+    session: &mut Option<Session>,
 ) -> Error {
     loop {
         let Some(first) = requests.recv().await else { return Error::Closed };
+        if session.as_ref().is_some_and(|session| session.renew_at <= Instant::now()) {
+            if let Err(error) = renew(shared, &mut socket, in_flight, session).await {
+                // Not sent yet; nobody to tell if the caller dropped its Pending.
+                let _ = first.answer.send(Err(error.clone()));
+                return error;
+            }
+        }
         let mut frames = FrameQueue::default();
         admit(first, &mut frames, in_flight);
         for _ in 1..WRITE_FRAMES_MAX {
@@ -280,6 +299,49 @@ async fn write_requests<W: AsyncWrite + Unpin>(
     }
 }
 
+/// Logs in again. It happens when there is something to send, however late that is: a broker takes a new login even after
+/// the old one has ended, and nothing else.
+async fn renew<W: AsyncWrite + Unpin + Send>(
+    shared: &Shared,
+    socket: &mut W,
+    in_flight: &InFlight,
+    session: &mut Option<Session>,
+) -> Result<(), Error> {
+    let Some(Session { login, .. }) = session.take() else { return Ok(()) };
+    let mut line = Line { shared, socket, in_flight };
+    let lifetime = sasl::log_in(&mut line, &login, &shared.peer.name).await?;
+    tracing::debug!(peer = %shared.peer.name, ?lifetime, "logged in again");
+    *session = Session::new(login, lifetime);
+    Ok(())
+}
+
+/// The connection's own questions, asked in line with its callers' requests.
+struct Line<'a, W> {
+    shared: &'a Shared,
+    socket: &'a mut W,
+    in_flight: &'a InFlight,
+}
+
+impl<W: AsyncWrite + Unpin + Send> Asker for Line<'_, W> {
+    async fn ask<Q: Request + Send + Sync>(&mut self, request: Q) -> Result<Q::Response, Error> {
+        let shared = self.shared;
+        let api = codec::api_of::<Q>()?;
+        let version = shared.version::<Q>(Versions::ANY)?;
+        let correlation_id = shared.correlation_ids.fetch_add(1, Ordering::Relaxed);
+        let frame = codec::encode_request(api, version, correlation_id, &shared.peer.client_id, &request)?;
+        let (answer, receiver) = oneshot::channel();
+        let deadline = Instant::now() + shared.peer.request_timeout;
+        self.in_flight.push(Waiting { correlation_id, api, version, deadline, answer, _place: None });
+        let written = async {
+            self.socket.write_all(&frame).await?;
+            self.socket.flush().await
+        };
+        written.await.map_err(|error| shared.disconnected(format!("writing failed: {error}")))?;
+        let frame = receiver.await.map_err(|_| Error::Closed)??;
+        codec::decode_response(api, version, frame).map_err(|error| shared.malformed(error.to_string()))
+    }
+}
+
 /// The request counts as in flight before its first byte is written: if the write hangs, its deadline ends the connection.
 fn admit(outgoing: Outgoing, frames: &mut FrameQueue, in_flight: &InFlight) {
     frames.push(outgoing.frame);
@@ -289,19 +351,21 @@ fn admit(outgoing: Outgoing, frames: &mut FrameQueue, in_flight: &InFlight) {
         version: outgoing.version,
         deadline: Instant::now() + outgoing.timeout + ANSWER_GRACE_MAX.min(outgoing.timeout),
         answer: outgoing.answer,
-        _place: outgoing.place,
+        _place: Some(outgoing.place),
     });
 }
 
 async fn read_answers<R: AsyncRead + Unpin>(shared: &Shared, mut socket: R, in_flight: &InFlight) -> Error {
     let mut frames = FrameReader::default();
+    let mut heard = false;
     let alarm = sleep_until(Instant::now() + shared.peer.idle_max);
     tokio::pin!(alarm);
     loop {
         tokio::select! {
             read = socket.read_buf(frames.buffer()) => match read {
-                Ok(0) => return shared.disconnected("the broker closed it"),
+                Ok(0) => return shared.disconnected(closed(heard)),
                 Ok(_) => {
+                    heard = true;
                     if let Err(error) = hand_out(shared, &mut frames, in_flight) {
                         return error;
                     }
@@ -317,6 +381,16 @@ async fn read_answers<R: AsyncRead + Unpin>(shared: &Shared, mut socket: R, in_f
                 Ok(next) => alarm.as_mut().reset(next),
                 Err(error) => return error,
             },
+        }
+    }
+}
+
+/// A listener that wants SASL answers ApiVersions, and closes the connection at the first request after it.
+fn closed(heard: bool) -> &'static str {
+    match heard {
+        true => "the broker closed it",
+        false => {
+            "the broker closed it before it answered anything; if its listener wants SASL, set security.protocol and sasl.mechanism"
         }
     }
 }

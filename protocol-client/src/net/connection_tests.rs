@@ -52,7 +52,7 @@ fn connected(pipe_bytes: usize) -> (Connection, Broker, JoinHandle<()>) {
         request_timeout: REQUEST_TIMEOUT,
         idle_max: IDLE_MAX,
     };
-    let (connection, task) = Connection::new(ours, peer, apis);
+    let (connection, task) = Connection::new(ours, peer, apis, None);
     (connection, Broker { pipe: theirs }, tokio::spawn(task))
 }
 

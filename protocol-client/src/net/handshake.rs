@@ -1,64 +1,104 @@
-//! The first exchange on a connection: ApiVersions, and the recognition of peers that are not a Kafka broker in plain text.
+//! The first exchanges on a connection: ApiVersions, the login if there is one, and the recognition of peers that are not a
+//! Kafka broker, or not in the way that was configured.
 //!
-//! What the answer means is decided in [`crate::wire::api::read_handshake`]; a broker that does not know our version is asked
-//! once more, on the same connection, in one that it named.
+//! What the answer to ApiVersions means is decided in [`crate::wire::api::read_handshake`]; a broker that does not know our
+//! version is asked once more, on the same connection, in one that it named.
 
 use bytes::{Bytes, BytesMut};
 use kafka_protocol::messages::{ApiKey, ApiVersionsRequest};
-use kafka_protocol::protocol::StrBytes;
+use kafka_protocol::protocol::{Request, StrBytes};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::codec;
+use super::sasl::{Asker, LOGIN_EXCHANGES_MAX};
+use super::tls::failure;
+use super::{codec, versions};
+use crate::cluster::Versions;
 use crate::error::{ConnectFailure, Error};
 use crate::wire::api::{API_VERSIONS_LATEST, BrokerApis, Handshake, read_handshake};
 use crate::wire::{WireError, frame};
 
-/// An answer to ApiVersions is a few kilobytes.
+/// An answer to ApiVersions is a few kilobytes, one to a login less.
 const HANDSHAKE_FRAME_BYTES_MAX: usize = 1024 * 1024;
+/// ApiVersions may be asked twice.
+const VERSION_EXCHANGES_MAX: i32 = 2;
 /// Correlation ids below this are used up by the handshake.
-pub(crate) const HANDSHAKE_EXCHANGES_MAX: i32 = 2;
+pub(crate) const HANDSHAKE_EXCHANGES_MAX: i32 = VERSION_EXCHANGES_MAX + LOGIN_EXCHANGES_MAX;
 
-/// Asks the broker what it speaks.
-pub(crate) async fn negotiate<S>(stream: &mut S, client_id: &str, peer: &str) -> Result<BrokerApis, Error>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    let malformed = |error: WireError| Error::Malformed { peer: peer.to_owned(), what: error.to_string() };
-    let mut version = API_VERSIONS_LATEST;
-    for correlation_id in 0..HANDSHAKE_EXCHANGES_MAX {
-        let body = exchange(stream, client_id, peer, correlation_id, version).await?;
-        match read_handshake(version, body).map_err(malformed)? {
-            Handshake::Done(apis) => return Ok(apis),
-            Handshake::Refused(code) => return Err(Error::broker("ApiVersions", code, peer)),
-            Handshake::AskAgain(older) => {
-                tracing::debug!(peer, version = older, "the broker is older; asking again");
-                version = older;
-            }
-        }
-    }
-    Err(Error::Malformed { peer: peer.to_owned(), what: "it refuses the version that it asked for".to_owned() })
+/// A stream on which one question at a time is asked.
+pub(crate) struct Handshaking<'a, S> {
+    stream: S,
+    client_id: &'a str,
+    peer: &'a str,
+    next_correlation_id: i32,
+    apis: BrokerApis,
 }
 
-async fn exchange<S>(
-    stream: &mut S,
-    client_id: &str,
-    peer: &str,
-    correlation_id: i32,
-    version: i16,
-) -> Result<Bytes, Error>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    let request = ApiVersionsRequest::default()
-        .with_client_software_name(StrBytes::from_static_str("oncewire"))
-        .with_client_software_version(StrBytes::from_static_str(env!("CARGO_PKG_VERSION")));
-    let frame = codec::encode_request(ApiKey::ApiVersions, version, correlation_id, client_id, &request)?;
-    let failed = |failure| Error::Connect { peer: peer.to_owned(), failure };
-    stream.write_all(&frame).await.map_err(|error| failed(closed_or_other(&error)))?;
-    let mut answer = read_frame(stream).await.map_err(failed)?;
-    match frame::decode_response_header(ApiKey::ApiVersions, version, &mut answer) {
-        Ok(id) if id == correlation_id => Ok(answer),
-        _ => Err(failed(ConnectFailure::NotKafka { found: "an answer to another question".to_owned() })),
+impl<'a, S: AsyncRead + AsyncWrite + Unpin> Handshaking<'a, S> {
+    pub(crate) fn new(stream: S, client_id: &'a str, peer: &'a str) -> Self {
+        Self { stream, client_id, peer, next_correlation_id: 0, apis: BrokerApis::default() }
+    }
+
+    /// Asks the broker what it speaks.
+    pub(crate) async fn negotiate(&mut self) -> Result<BrokerApis, Error> {
+        let mut version = API_VERSIONS_LATEST;
+        for _ in 0..VERSION_EXCHANGES_MAX {
+            let request = ApiVersionsRequest::default()
+                .with_client_software_name(StrBytes::from_static_str("oncewire"))
+                .with_client_software_version(StrBytes::from_static_str(env!("CARGO_PKG_VERSION")));
+            let body = self.exchange(ApiKey::ApiVersions, version, &request).await?;
+            match read_handshake(version, body).map_err(|error| self.malformed(&error))? {
+                Handshake::Done(apis) => {
+                    self.apis = apis.clone();
+                    return Ok(apis);
+                }
+                Handshake::Refused(code) => return Err(Error::broker("ApiVersions", code, self.peer)),
+                Handshake::AskAgain(older) => {
+                    tracing::debug!(peer = self.peer, version = older, "the broker is older; asking again");
+                    version = older;
+                }
+            }
+        }
+        Err(Error::Malformed {
+            peer: self.peer.to_owned(),
+            what: "it refuses the version that it asked for".to_owned(),
+        })
+    }
+
+    /// The stream, on which nothing is under way.
+    pub(crate) fn into_stream(self) -> S {
+        self.stream
+    }
+
+    async fn exchange<Q: Request>(&mut self, api: ApiKey, version: i16, request: &Q) -> Result<Bytes, Error> {
+        let correlation_id = self.next_correlation_id;
+        self.next_correlation_id += 1;
+        let frame = codec::encode_request(api, version, correlation_id, self.client_id, request)?;
+        let failed = |failure| Error::Connect { peer: self.peer.to_owned(), failure };
+        let written = async {
+            self.stream.write_all(&frame).await?;
+            // TLS may hold a part back until it is told that no more follows.
+            self.stream.flush().await
+        };
+        written.await.map_err(|error| failed(closed_or_other(&error)))?;
+        let mut answer = read_frame(&mut self.stream).await.map_err(failed)?;
+        match frame::decode_response_header(api, version, &mut answer) {
+            Ok(id) if id == correlation_id => Ok(answer),
+            _ => Err(failed(ConnectFailure::NotKafka { found: "an answer to another question".to_owned() })),
+        }
+    }
+
+    fn malformed(&self, error: &WireError) -> Error {
+        Error::Malformed { peer: self.peer.to_owned(), what: error.to_string() }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Asker for Handshaking<'_, S> {
+    async fn ask<Q: Request + Send + Sync>(&mut self, request: Q) -> Result<Q::Response, Error> {
+        let api = codec::api_of::<Q>()?;
+        let version = versions::choose(&self.apis, api, Q::VERSIONS, Versions::ANY)
+            .map_err(|what| Error::Unsupported { api: format!("{api:?}"), peer: self.peer.to_owned(), what })?;
+        let body = self.exchange(api, version, &request).await?;
+        frame::decode_response(api, version, body).map_err(|error| self.malformed(&error))
     }
 }
 
@@ -89,6 +129,10 @@ fn recognise(prefix: [u8; frame::LENGTH_PREFIX_BYTES], error: &WireError) -> Con
 
 fn closed_or_other(error: &std::io::Error) -> ConnectFailure {
     use std::io::ErrorKind;
+    // In TLS 1.3 a broker's verdict on our certificate comes after our side of the handshake is done.
+    if let Some(failure) = failure::in_io(error) {
+        return failure;
+    }
     match error.kind() {
         ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => ConnectFailure::ClosedAtOnce,
         _ => ConnectFailure::Socket { reason: error.to_string() },
@@ -119,7 +163,7 @@ mod tests {
             .with_api_keys(vec![range(ApiKey::ApiVersions, 3), range(ApiKey::Produce, 9)]);
         theirs.write_all(&answer(0, 0, &refusal)).await.unwrap();
         theirs.write_all(&answer(1, 3, &full)).await.unwrap();
-        let apis = negotiate(&mut ours, "c", "p").await.unwrap();
+        let apis = Handshaking::new(&mut ours, "c", "p").negotiate().await.unwrap();
         assert_eq!(apis.range(ApiKey::Produce).unwrap().max, 9);
     }
 
@@ -143,7 +187,7 @@ mod tests {
             let (mut ours, mut theirs) = duplex(4096);
             theirs.write_all(sent).await.unwrap();
             theirs.shutdown().await.unwrap();
-            match negotiate(&mut ours, "c", "p").await {
+            match Handshaking::new(&mut ours, "c", "p").negotiate().await {
                 Err(Error::Connect { failure, .. }) => assert!(expected(&failure), "{sent:?}: {failure:?}"),
                 other => panic!("{sent:?}: {other:?}"),
             }
@@ -156,6 +200,6 @@ mod tests {
         let mut frame = vec![0, 0, 0, 11, 0, 0, 0, 0, 0, 0];
         frame.extend([0xff, 0xff, 0xff, 0xff, 0x0f]);
         theirs.write_all(&frame).await.unwrap();
-        assert!(matches!(negotiate(&mut ours, "c", "p").await, Err(Error::Malformed { .. })));
+        assert!(matches!(Handshaking::new(&mut ours, "c", "p").negotiate().await, Err(Error::Malformed { .. })));
     }
 }

@@ -25,8 +25,8 @@ pub(super) struct Waiting {
     /// The connection ends when the answer is not there by then.
     pub(super) deadline: Instant,
     pub(super) answer: Answer,
-    /// Gives the caller's place among the requests in flight back when the answer came.
-    pub(super) _place: OwnedSemaphorePermit,
+    /// Gives the caller's place among the requests in flight back when the answer came. The connection's own requests have none.
+    pub(super) _place: Option<OwnedSemaphorePermit>,
 }
 
 /// Shared by the two halves of a connection, which run in one task: the lock is never contended.

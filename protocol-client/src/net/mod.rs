@@ -1,5 +1,9 @@
 //! Sockets: one connection, its handshake, and the answers that are still to come.
 //!
+//! ```text
+//! dial ─► tls ─► ApiVersions ─► sasl ─► Connection (and sasl again before the session ends)
+//! ```
+//!
 //! Nothing here knows topics or coordinators, and nothing is tried twice: that is `cluster`'s work.
 
 mod codec;
@@ -11,12 +15,15 @@ mod frames;
 mod handshake;
 mod in_flight;
 mod pending;
+mod sasl;
+mod session;
+mod stream;
 mod throttle;
+pub mod tls;
 mod versions;
 
 pub use pending::Pending;
 
 pub(crate) use connection::{Connection, Peer};
-pub(crate) use dial::{SocketBuffers, dial};
-pub(crate) use handshake::negotiate;
+pub(crate) use session::{Established, Security, establish};
 pub(crate) use throttle::from_millis as throttle_from_millis;

@@ -25,7 +25,7 @@
 //!
 //! All decisions about a transaction are those of the state machine in `oncewire-txn`. [`TransactionalProducer`] hands it
 //! commands, the driver is the only place where it meets sockets. Left out: consume-process-produce (AddOffsetsToTxn,
-//! TxnOffsetCommit), which a source connector does not need, and compression.
+//! TxnOffsetCommit), which a source connector does not need.
 //!
 //! Invariant: a batch's bytes are stamped with producer id, epoch and sequence once, and every retry sends the same bytes.
 //! Sources: KIP-98, KIP-360, KIP-588, KIP-890, KIP-951.

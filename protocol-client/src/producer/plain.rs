@@ -13,6 +13,7 @@ use super::outbound::{Answer, Fate, Outbound, Work};
 use super::stage::{Stage, StagedBatch};
 use crate::batch::{BatchLimits, ProducerStamp};
 use crate::cluster::{Backoff, Cluster};
+use crate::config::CompressionConfig;
 use bytes::Bytes;
 use oncewire_txn::{BatchId, Protocol, RequestId, RequestKind, Verdict, verdict};
 use std::collections::{HashMap, VecDeque};
@@ -40,6 +41,8 @@ pub struct PlainConfig {
     pub buffer_memory_bytes: usize,
     /// `max.in.flight.requests.per.connection`, 1 to 5. Default 5.
     pub max_in_flight: usize,
+    /// `compression.type`. Default none.
+    pub compression: CompressionConfig,
 }
 
 impl Default for PlainConfig {
@@ -50,6 +53,7 @@ impl Default for PlainConfig {
             batch_bytes: 1_000_000,
             buffer_memory_bytes: 32 * 1024 * 1024,
             max_in_flight: 5,
+            compression: CompressionConfig::None,
         }
     }
 }
@@ -123,6 +127,7 @@ impl PlainProducer {
     /// An empty accumulator with this producer's limits.
     pub fn stage(&self) -> Stage {
         Stage::new(BatchLimits { bytes_max: self.config.batch_bytes.max(1), ..BatchLimits::default() })
+            .with_compression(self.config.compression)
     }
 
     /// Takes batches over; waits for room under `buffer.memory`, not for acknowledgements.

@@ -5,6 +5,7 @@
 //! whoever fills it; [`Stage::bytes`] tells.
 
 use crate::batch::{AppendError, BatchBuilder, BatchLimits, Header, SealedBatch};
+use crate::config::CompressionConfig;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -84,6 +85,7 @@ struct Slot {
 pub struct Stage {
     limits: BatchLimits,
     record_bytes_max: usize,
+    compression: CompressionConfig,
     slots: Vec<Slot>,
     index: HashMap<(Arc<str>, u32), usize>,
     /// The slot of the record before: runs of one partition skip the hash.
@@ -100,6 +102,7 @@ impl Stage {
         Self {
             limits,
             record_bytes_max: limits.bytes_max,
+            compression: CompressionConfig::None,
             slots: Vec::new(),
             index: HashMap::new(),
             last: 0,
@@ -114,6 +117,13 @@ impl Stage {
     #[must_use]
     pub fn with_record_bytes_max(mut self, record_bytes_max: usize) -> Self {
         self.record_bytes_max = record_bytes_max.max(self.limits.bytes_max);
+        self
+    }
+
+    /// Compresses each batch when it is sealed, in the thread that seals it. Limits are of what is not yet compressed.
+    #[must_use]
+    pub fn with_compression(mut self, compression: CompressionConfig) -> Self {
+        self.compression = compression;
         self
     }
 
@@ -216,7 +226,9 @@ impl Stage {
         if let Some(builder) = slot.builder.take()
             && !builder.is_empty()
         {
-            let staged = StagedBatch::new(slot.topic.clone(), slot.partition, builder.seal());
+            let mut batch = builder.seal();
+            batch.compress(self.compression);
+            let staged = StagedBatch::new(slot.topic.clone(), slot.partition, batch);
             self.full_bytes += staged.size_bytes();
             self.full.push(staged);
         }
@@ -230,6 +242,7 @@ fn too_large(topic: &Arc<str>, size_bytes: usize, limit_bytes: usize) -> StageEr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::batch::Compression;
 
     fn sizes(stage: &mut Stage) -> Vec<(u32, usize)> {
         stage.seal().iter().map(|batch| (batch.records(), batch.size_bytes())).collect()
@@ -250,6 +263,17 @@ mod tests {
         let sizes = sizes(&mut stage);
         assert_eq!(sizes.iter().map(|(records, _)| *records).collect::<Vec<_>>(), [1, 1, 1, 3]);
         assert!(sizes[1].1 > 300 && sizes[2].1 > 500);
+    }
+
+    #[test]
+    fn batches_are_compressed_when_that_makes_them_smaller() {
+        let mut stage = Stage::new(BatchLimits::default()).with_compression(CompressionConfig::Lz4);
+        stage.append(&"t".into(), 0, 1, None, Some(&[7; 10_000]), &[]).unwrap();
+        stage.append(&"t".into(), 1, 1, None, Some(b"short"), &[]).unwrap();
+        let batches = stage.seal();
+        assert_eq!(batches[0].batch.compression(), Compression::Lz4);
+        assert!(batches[0].size_bytes() < 1_000);
+        assert_eq!(batches[1].batch.compression(), Compression::None);
     }
 
     #[test]

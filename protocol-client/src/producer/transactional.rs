@@ -11,7 +11,7 @@ use super::shared::{EndTicket, Shared};
 use super::stage::{Stage, StagedBatch};
 use crate::batch::{BATCH_OVERHEAD_BYTES, BatchLimits, RECORD_BYTES_MIN};
 use crate::cluster::Cluster;
-use crate::config::ProducerConfig;
+use crate::config::{CompressionConfig, ProducerConfig};
 use oncewire_txn::{EndGoal, ProducerIdentity, Settings, Span};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -62,15 +62,17 @@ pub struct TransactionalProducer {
     driver: Mutex<Option<JoinHandle<()>>>,
     limits: BatchLimits,
     record_bytes_max: usize,
+    compression: CompressionConfig,
 }
 
 impl TransactionalProducer {
     /// Starts the driver task; does no I/O. Must be called within a tokio runtime.
     pub fn new(cluster: Cluster, config: ProducerConfig) -> Self {
         let (limits, record_bytes_max) = (batch_limits(&config), config.max_request_bytes);
+        let compression = config.compression;
         let shared = Arc::new(Shared::new(&config, settings(&config, &cluster)));
         let driver = tokio::spawn(driver::run(shared.clone(), cluster.clone(), config));
-        Self { shared, cluster, driver: Mutex::new(Some(driver)), limits, record_bytes_max }
+        Self { shared, cluster, driver: Mutex::new(Some(driver)), limits, record_bytes_max, compression }
     }
 
     /// The same producer, which sends the next transaction without waiting for the last one's markers.
@@ -118,7 +120,7 @@ impl TransactionalProducer {
 
     /// An empty accumulator with this producer's limits.
     pub fn stage(&self) -> Stage {
-        Stage::new(self.limits).with_record_bytes_max(self.record_bytes_max)
+        Stage::new(self.limits).with_record_bytes_max(self.record_bytes_max).with_compression(self.compression)
     }
 
     /// Opens a transaction. Local: no broker hears of it before the first batch.

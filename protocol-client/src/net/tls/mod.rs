@@ -1,0 +1,176 @@
+//! TLS: rustls over graviola's cryptography, set up once for a cluster from `ssl.*`.
+//!
+//! Nothing is installed for the whole process: the provider is handed to each configuration, so two libraries in one
+//! process cannot get into each other's way. The processor is looked at first, because graviola would panic where an
+//! instruction is missing. Left out: session resumption across processes, client-side revocation lists, early data.
+//!
+//! Why graviola and what it costs: `docs/decisions/0006-tls-by-graviola.md`.
+
+mod cpu;
+pub(super) mod failure;
+mod jks;
+mod pem;
+mod stores;
+mod verifier;
+
+use std::sync::Arc;
+
+use rustls::client::ClientConfig as RustlsConfig;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{RootCertStore, SupportedCipherSuite, SupportedProtocolVersion, version};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::config::{ConfigError, IdentityConfig, TlsConfig, TrustConfig};
+use crate::error::ConnectFailure;
+use verifier::BrokerVerifier;
+
+/// The cryptography for every use of TLS in this program.
+///
+/// # Errors
+/// What the processor lacks, in words.
+pub fn provider() -> Result<CryptoProvider, String> {
+    cpu::check()?;
+    Ok(rustls_graviola::default_provider())
+}
+
+/// The certificates of a configured trust store, for a server that asks its clients for certificates; `None` when nothing is configured.
+///
+/// # Errors
+/// The setting that cannot be used, and why.
+pub fn trusted_certificates(config: &TrustConfig) -> Result<Option<Vec<CertificateDer<'static>>>, ConfigError> {
+    stores::trusted(config)
+}
+
+/// The certificate chain and private key of a configured key store, for a server's own use.
+///
+/// # Errors
+/// The setting that cannot be used, and why.
+pub fn identity(
+    config: &IdentityConfig,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), ConfigError> {
+    stores::identity(config).map(|identity| (identity.chain, identity.key))
+}
+
+/// Makes TLS out of open sockets.
+#[derive(Clone)]
+pub(crate) struct TlsDialer {
+    connector: TlsConnector,
+}
+
+impl std::fmt::Debug for TlsDialer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TlsDialer")
+    }
+}
+
+impl TlsDialer {
+    /// Reads the stores. Blocks while it does.
+    pub(crate) fn new(config: &TlsConfig) -> Result<Self, ConfigError> {
+        let provider = provider().map_err(|reason| unusable("security.protocol", reason))?;
+        let provider = Arc::new(with_suites(provider, config)?);
+        let (roots, pinned) = roots(config)?;
+        let verifier = BrokerVerifier::new(roots, pinned, config.verify_host_name, Arc::clone(&provider))
+            .map_err(|reason| unusable("ssl.truststore.location", reason))?;
+        let builder = RustlsConfig::builder_with_provider(provider)
+            .with_protocol_versions(&versions(config))
+            .map_err(|error| unusable("ssl.enabled.protocols", error.to_string()))?
+            .dangerous() // rustls's word for a verifier of one's own; ours adds two cases to its
+            .with_custom_certificate_verifier(Arc::new(verifier));
+        let built = match &config.identity {
+            None => builder.with_no_client_auth(),
+            Some(from) => {
+                let identity = stores::identity(from)?;
+                builder.with_client_auth_cert(identity.chain, identity.key).map_err(|error| {
+                    unusable(key_of(from), format!("its key and certificate cannot be used together ({error}); RSA, P-256 and P-384 keys are known"))
+                })?
+            }
+        };
+        Ok(Self { connector: TlsConnector::from(Arc::new(built)) })
+    }
+
+    /// Shakes hands. The caller limits the time.
+    pub(crate) async fn connect(&self, socket: TcpStream, host: &str) -> Result<TlsStream<TcpStream>, ConnectFailure> {
+        let name = ServerName::try_from(host.trim_end_matches('.').to_owned()).map_err(|_| ConnectFailure::Socket {
+            reason: format!("'{host}' is no name that a certificate can hold"),
+        })?;
+        self.connector.connect(name, socket).await.map_err(|error| failure::in_handshake(&error))
+    }
+}
+
+fn key_of(identity: &IdentityConfig) -> &'static str {
+    match identity {
+        IdentityConfig::Inline { .. } => "ssl.keystore.key",
+        IdentityConfig::File { .. } => "ssl.keystore.location",
+    }
+}
+
+/// Whom to trust, and which of them may also be a broker's own certificate.
+fn roots(config: &TlsConfig) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), ConfigError> {
+    let mut roots = RootCertStore::empty();
+    if let Some(certificates) = stores::trusted(&config.trust)? {
+        let (added, ignored) = roots.add_parsable_certificates(certificates.iter().cloned());
+        if ignored > 0 {
+            tracing::warn!(added, ignored, "some certificates of the trust store are not X.509 as TLS knows it");
+        }
+        return Ok((roots, certificates));
+    }
+    let native = rustls_native_certs::load_native_certs();
+    roots.add_parsable_certificates(native.certs);
+    if roots.is_empty() {
+        tracing::info!("the system has no trusted certificates; using Mozilla's, as of this build");
+        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    }
+    Ok((roots, Vec::new()))
+}
+
+fn versions(config: &TlsConfig) -> Vec<&'static SupportedProtocolVersion> {
+    let chosen = [(config.tls13, &version::TLS13), (config.tls12, &version::TLS12)];
+    chosen.into_iter().filter(|(wanted, _)| *wanted).map(|(_, version)| version).collect()
+}
+
+/// Keeps the suites that `ssl.cipher.suites` names, by their IANA names.
+fn with_suites(mut provider: CryptoProvider, config: &TlsConfig) -> Result<CryptoProvider, ConfigError> {
+    if config.cipher_suites.is_empty() {
+        return Ok(provider);
+    }
+    let known: Vec<String> = provider.cipher_suites.iter().map(iana_name).collect();
+    provider.cipher_suites.retain(|suite| config.cipher_suites.contains(&iana_name(suite)));
+    match provider.cipher_suites.is_empty() {
+        true => Err(unusable("ssl.cipher.suites", format!("it names none of {}", known.join(", ")))),
+        false => Ok(provider),
+    }
+}
+
+fn iana_name(suite: &SupportedCipherSuite) -> String {
+    // rustls writes TLS13_ in front of what IANA and Java call TLS_.
+    suite.suite().as_str().unwrap_or_default().replacen("TLS13_", "TLS_", 1)
+}
+
+fn unusable(key: &str, reason: String) -> ConfigError {
+    ConfigError::Unusable { key: key.to_owned(), reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cipher_suites_are_chosen_by_their_iana_names() {
+        let suites = |names: &[&str]| {
+            let config = TlsConfig {
+                cipher_suites: names.iter().map(|name| (*name).to_owned()).collect(),
+                ..TlsConfig::default()
+            };
+            with_suites(rustls_graviola::default_provider(), &config).map(|provider| provider.cipher_suites.len())
+        };
+        assert_eq!(suites(&[]), Ok(9));
+        assert_eq!(
+            suites(&["TLS_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "TLS_RSA_WITH_RC4_128_MD5"]),
+            Ok(2)
+        );
+        assert!(suites(&["TLS_RSA_WITH_RC4_128_MD5"]).unwrap_err().to_string().contains("TLS_AES_128_GCM_SHA256"));
+    }
+}
