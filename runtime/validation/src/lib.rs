@@ -3,13 +3,27 @@
 //! The order of steps, of members and of groups, and the wording of errors are those of a Java worker (4.3.1), because tools read them;
 //! goldens recorded from one hold that (`tests/golden/validate`). Documentation texts are ours. This crate decides nothing about where a
 //! connector runs and keeps no state: the herder calls it before it writes a configuration.
+//!
+//! ```text
+//! validator (the steps) ─ framework, aliases, converters, exactly_once, overrides, topic_creation → infos (the answer, its JSON)
+//! acls, collision: two questions to a configuration that the endpoint does not answer
+//! ```
 
 mod acls;
+mod aliases;
+mod classes;
+mod client_keys;
 mod collision;
+mod converters;
+mod exactly_once;
+mod framework;
+mod hash_order;
 mod infos;
 mod overrides;
 mod plugin_config;
+mod topic_creation;
 mod validator;
+mod versions;
 
 pub use acls::{AclNeed, AclResource, required_acls};
 pub use collision::txid_collision;
