@@ -10,6 +10,7 @@
 //! `worker/` is the same for a distributed herder: it runs what that herder assigns, and tells it what happens.
 //! Left out here: the distributed herder itself, REST, transformations.
 
+pub mod acl;
 pub mod config;
 pub mod error;
 pub mod herder;

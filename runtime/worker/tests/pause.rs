@@ -9,6 +9,7 @@ use oncewire_worker::metrics::TaskMetrics;
 use oncewire_worker::store::offset_topic;
 use oncewire_worker::task::ahead::Target;
 use oncewire_worker::task::run::TaskSpec;
+use oncewire_worker::task::teller::Teller;
 use std::sync::Arc;
 use support::{Event, Stand, Step, map, register, registry};
 use tokio::sync::watch;
@@ -32,6 +33,8 @@ async fn spec(stand: &Stand) -> TaskSpec {
         file: None,
         make: Box::new(move || makers.source("ScriptedSource").expect("it is in the registry").task()),
         metrics: Arc::new(TaskMetrics::default()),
+        teller: Arc::new(Teller::new(None, "c", 0)),
+        surroundings: None,
     }
 }
 

@@ -8,6 +8,7 @@ use super::properties::Properties;
 use super::worker::WorkerConfig;
 use oncewire_client::config::{ClientConfig, ProducerConfig};
 use oncewire_client::producer::PlainConfig;
+use oncewire_client::reader::Isolation;
 
 /// The clients of one task.
 #[derive(Debug, Clone)]
@@ -130,8 +131,95 @@ pub fn plain_clients(
         batch_bytes: read.batch_bytes,
         buffer_memory_bytes: read.buffer_memory_bytes,
         max_in_flight: read.max_in_flight,
+        compression: read.compression,
     };
     Ok(PlainClients { client, producer })
+}
+
+/// What a connector's offsets consumer is.
+#[derive(Debug, Clone)]
+pub struct ConsumerClient {
+    /// For its connections.
+    pub client: ClientConfig,
+    /// What it sees.
+    pub isolation: Isolation,
+    /// For the log.
+    pub warnings: Vec<String>,
+}
+
+/// The client that reads a connector's own offsets topic: the worker's properties, `consumer.*`, `consumer.override.*`.
+/// Exactly once, it reads committed records only, whatever a user says.
+///
+/// # Errors
+/// What the client refuses, naming the property.
+pub fn consumer_client(
+    worker: &WorkerConfig,
+    connector: &Properties,
+    name: &str,
+    exactly_once: bool,
+) -> Result<ConsumerClient, String> {
+    let mut own = Properties::new();
+    overlay(&mut own, &worker.originals, "consumer.");
+    overlay(&mut own, connector, "consumer.override.");
+    let mut warnings = Vec::new();
+    let isolation = match own.get("isolation.level").map(|level| level.to_ascii_lowercase()) {
+        Some(level) if level == "read_uncommitted" && exactly_once => {
+            warnings.push(format!(
+                "'isolation.level' is '{level}' in the consumer's properties; exactly-once uses 'read_committed' instead"
+            ));
+            Isolation::Committed
+        }
+        Some(level) if level == "read_uncommitted" => Isolation::Uncommitted,
+        Some(level) if level != "read_committed" => {
+            return Err(format!("property 'isolation.level' is '{level}', allowed: read_committed, read_uncommitted"));
+        }
+        _ => Isolation::Committed,
+    };
+    let client = side_client(worker, &own, &format!("connector-consumer-{name}"))?;
+    Ok(ConsumerClient { client, isolation, warnings })
+}
+
+/// The client that makes and checks a connector's topics and fences its tasks: the worker's properties, `admin.*`,
+/// `admin.override.*`.
+///
+/// # Errors
+/// What the client refuses, naming the property.
+pub fn admin_client(worker: &WorkerConfig, connector: &Properties, name: &str) -> Result<ClientConfig, String> {
+    let mut own = Properties::new();
+    overlay(&mut own, &worker.originals, "admin.");
+    overlay(&mut own, connector, "admin.override.");
+    side_client(worker, &own, &format!("connector-adminclient-{name}"))
+}
+
+/// The client of the worker's own offsets topic: the worker's top-level properties alone.
+///
+/// # Errors
+/// What the client refuses, naming the property.
+pub fn offsets_client(worker: &WorkerConfig) -> Result<ClientConfig, String> {
+    side_client(worker, &Properties::new(), &format!("{}-offsets", worker.group_id))
+}
+
+/// Everything that a task's producer is told, the worker's properties included.
+pub fn producer_properties(worker: &WorkerConfig, connector: &Properties) -> Properties {
+    let mut merged = with_bootstrap(worker);
+    overlay(&mut merged, &worker.originals, "producer.");
+    overlay(&mut merged, connector, "producer.override.");
+    merged
+}
+
+/// The worker's own `bootstrap.servers`.
+pub fn worker_servers(worker: &WorkerConfig) -> String {
+    with_bootstrap(worker).remove("bootstrap.servers").unwrap_or_default()
+}
+
+fn side_client(worker: &WorkerConfig, own: &Properties, client_id: &str) -> Result<ClientConfig, String> {
+    let mut merged = with_bootstrap(worker);
+    merged.extend(own.clone());
+    let (mut client, _) = ClientConfig::from_properties(&merged).map_err(|error| error.to_string())?;
+    if !own.contains_key("client.id") {
+        client_id.clone_into(&mut client.client_id);
+    }
+    Ok(client)
 }
 
 /// `<group.id>-<connector>-<task>`: the same id that a Java worker gives the task.
@@ -183,6 +271,26 @@ mod tests {
         assert_eq!(clients.producer.transactional_id, "g-c-3");
         assert_eq!(clients.client.client_id, "connector-producer-c-3");
         assert_eq!(clients.warnings.len(), 3, "{:?}", clients.warnings);
+    }
+
+    #[test]
+    fn exactly_once_reads_offsets_committed_whatever_a_user_says() {
+        let worker =
+            worker(&[("consumer.isolation.level", "read_uncommitted"), ("consumer.request.timeout.ms", "7000")]);
+        let forced = consumer_client(&worker, &map(&[]), "c", true).unwrap();
+        assert_eq!((forced.isolation, forced.warnings.len()), (Isolation::Committed, 1));
+        assert_eq!(forced.client.request_timeout.as_secs(), 7);
+        let free = consumer_client(&worker, &map(&[]), "c", false).unwrap();
+        assert_eq!((free.isolation, free.warnings.len()), (Isolation::Uncommitted, 0));
+        let overridden = map(&[("consumer.override.isolation.level", "read_committed")]);
+        assert_eq!(consumer_client(&worker, &overridden, "c", false).unwrap().isolation, Isolation::Committed);
+    }
+
+    #[test]
+    fn a_connector_overrides_its_admin_client() {
+        let worker = worker(&[("admin.request.timeout.ms", "7000")]);
+        let client = admin_client(&worker, &map(&[("admin.override.request.timeout.ms", "8000")]), "c").unwrap();
+        assert_eq!((client.request_timeout.as_secs(), client.client_id.as_str()), (8, "connector-adminclient-c"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::properties::Properties;
 use super::topic_creation::TopicCreation;
-use super::worker::{Delivery, WorkerConfig};
+use super::worker::{Delivery, ExactlyOnceSource, WorkerConfig};
 use super::{ConfigErrors, meant};
 use crate::task::boundary::Boundary;
 use crate::task::prepare::{Converters, Tolerance};
@@ -29,6 +29,10 @@ pub struct ConnectorConfig {
     pub tolerance: Tolerance,
     /// `topic.creation.*`.
     pub topic_creation: TopicCreation,
+    /// `tasks.max.enforce`.
+    pub tasks_max_enforce: bool,
+    /// `offsets.storage.topic`.
+    pub offsets_topic: Option<String>,
     /// Everything as it was given.
     pub originals: Properties,
     /// Warnings for the log, each naming a key.
@@ -122,12 +126,15 @@ fn transactions_def() -> ConfigDef {
             )
             .validator(Validator::at_least(0)),
         )
-        .define(ConfigKey::optional(
-            "offsets.storage.topic",
-            String,
-            Low,
-            "an offsets topic of its own; has no effect in standalone mode",
-        ))
+        .define(
+            ConfigKey::optional(
+                "offsets.storage.topic",
+                String,
+                Low,
+                "an offsets topic of its own; has no effect in standalone mode",
+            )
+            .validator(Validator::NonEmpty),
+        )
         .define(text("topic.creation.groups", List, "", Low, "groups of topics that the connector may make"))
         .define(text("tasks.max.enforce", Boolean, "true", Low, "whether more tasks than tasks.max fail the connector"))
 }
@@ -161,7 +168,7 @@ impl ConnectorConfig {
         };
         problems.extend(unsupported(&config));
         problems.extend(exactly_once_problems(worker, &config, &originals, connector));
-        let read = Self::read(worker, &config, originals, topic_creation, warnings(&config, &common, &own));
+        let read = Self::read(worker, &config, originals, topic_creation, warnings(worker, &config, &common, &own));
         match read {
             Ok(read) if problems.is_empty() => Ok(read),
             Ok(_) => Err(ConfigErrors { of, problems }),
@@ -169,6 +176,15 @@ impl ConnectorConfig {
                 problems.push(problem.to_string());
                 Err(ConfigErrors { of, problems })
             }
+        }
+    }
+
+    /// Whether its tasks write in transactions under this worker.
+    pub fn writes_exactly_once(&self, worker: &WorkerConfig) -> bool {
+        match &worker.delivery {
+            Delivery::ExactlyOnce(_) => true,
+            Delivery::AtLeastOnce(_) => false,
+            Delivery::Distributed { source, .. } => *source == ExactlyOnceSource::Enabled,
         }
     }
 
@@ -195,6 +211,8 @@ impl ConnectorConfig {
             tasks_max: config.size("tasks.max")?,
             boundary,
             tolerance,
+            tasks_max_enforce: config.boolean("tasks.max.enforce")?,
+            offsets_topic: config.optional_text("offsets.storage.topic")?.map(str::to_owned),
             topic_creation: if worker.topic_creation { topic_creation } else { TopicCreation::default() },
             originals,
             warnings,
@@ -265,8 +283,11 @@ fn exactly_once_problems(
     connector: &dyn SourceConnector,
 ) -> Vec<String> {
     let mut out = Vec::new();
+    let is_distributed = matches!(worker.delivery, Delivery::Distributed { .. });
     let asks = |key: &str, value: &str| config.text(key).is_ok_and(|text| text.eq_ignore_ascii_case(value));
-    if asks("exactly.once.support", "required") {
+    // Under a distributed herder that was validated before the configuration was stored; a worker that is rolled back from
+    // `enabled` runs what it is given, as Kafka Connect does.
+    if !is_distributed && asks("exactly.once.support", "required") {
         if matches!(worker.delivery, Delivery::AtLeastOnce(_)) {
             out.push(
                 "property 'exactly.once.support' is 'required', but exactly-once is off in this worker; set \
@@ -297,7 +318,7 @@ fn exactly_once_problems(
     out
 }
 
-fn warnings(config: &Config, common: &ConfigDef, own: &ConfigDef) -> Vec<String> {
+fn warnings(worker: &WorkerConfig, config: &Config, common: &ConfigDef, own: &ConfigDef) -> Vec<String> {
     let prefixes = [
         "producer.override.",
         "consumer.override.",
@@ -319,7 +340,8 @@ fn warnings(config: &Config, common: &ConfigDef, own: &ConfigDef) -> Vec<String>
     if config.long("errors.retry.timeout").is_ok_and(|ms| ms != 0) {
         out.push("property 'errors.retry.timeout' has no effect: a conversion that failed fails again".to_owned());
     }
-    if config.optional_text("offsets.storage.topic").is_ok_and(|topic| topic.is_some()) {
+    let is_distributed = matches!(worker.delivery, Delivery::Distributed { .. });
+    if !is_distributed && config.optional_text("offsets.storage.topic").is_ok_and(|topic| topic.is_some()) {
         out.push("property 'offsets.storage.topic' has no effect in standalone mode".to_owned());
     }
     out

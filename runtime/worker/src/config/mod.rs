@@ -2,6 +2,7 @@
 
 pub mod clients;
 pub mod connector;
+pub mod distributed;
 pub mod properties;
 pub mod topic_creation;
 pub mod worker;

@@ -12,11 +12,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Prefixes that belong to clients and plug-ins; their keys are checked by those.
-const PASS_THROUGH: &[&str] =
+pub(super) const PASS_THROUGH: &[&str] =
     &["producer.", "consumer.", "admin.", "key.converter.", "value.converter.", "header.converter.", "offset.storage."];
 
 /// Keys of clients at the top level, which Connect hands to every client.
-const CLIENT_KEYS: &[&str] = &[
+pub(super) const CLIENT_KEYS: &[&str] = &[
     "client.dns.lookup",
     "client.id",
     "client.rack",
@@ -138,15 +138,10 @@ pub struct WorkerConfig {
     pub warnings: Vec<String>,
 }
 
-/// The keys of a distributed worker that this crate reads.
-pub fn distributed_config_def() -> ConfigDef {
-    config_def()
-}
-
 /// The definition of the worker's properties, for `--help` and documentation too.
 pub fn config_def() -> ConfigDef {
     use ConfigType::{Boolean, Class, Int, List, Long, String};
-    use Importance::{High, Low, Medium};
+    use Importance::{High, Low};
     let text =
         |key, kind, default: &str, importance, doc: &str| ConfigKey::with_default(key, kind, default, importance, doc);
     ConfigDef::new()
@@ -172,12 +167,50 @@ pub fn config_def() -> ConfigDef {
         .define(text("task.shutdown.graceful.timeout.ms", Long, "5000", Low, "how long tasks may take to stop before they are abandoned")
             .validator(Validator::at_least(0)))
         .define(text("topic.creation.enable", Boolean, "true", Low, "whether connectors may make topics"))
-        .define(text("task.restart.attempts.max", Int, "10", Medium, "starts in a row, without a commit in between, after which a task stays FAILED; 0: never restart")
-            .validator(Validator::between(0, 1_000_000)))
-        .define(text("task.restart.backoff.ms", Long, "500", Low, "wait before the first restart; doubles from one to the next")
-            .validator(Validator::at_least(0)))
-        .define(text("task.restart.backoff.max.ms", Long, "30000", Low, "longest wait before a restart")
-            .validator(Validator::at_least(0)))
+        .merged(restart_def())
+}
+
+/// When failed tasks start again.
+pub(super) fn restart_def() -> ConfigDef {
+    use ConfigType::{Int, Long};
+    use Importance::{Low, Medium};
+    let text =
+        |key, kind, default: &str, importance, doc: &str| ConfigKey::with_default(key, kind, default, importance, doc);
+    ConfigDef::new()
+        .define(
+            text(
+                "task.restart.attempts.max",
+                Int,
+                "10",
+                Medium,
+                "starts in a row, without a commit in between, after which a task stays FAILED; 0: never restart",
+            )
+            .validator(Validator::between(0, 1_000_000)),
+        )
+        .define(
+            text(
+                "task.restart.backoff.ms",
+                Long,
+                "500",
+                Low,
+                "wait before the first restart; doubles from one to the next",
+            )
+            .validator(Validator::at_least(0)),
+        )
+        .define(
+            text("task.restart.backoff.max.ms", Long, "30000", Low, "longest wait before a restart")
+                .validator(Validator::at_least(0)),
+        )
+}
+
+impl RestartPolicy {
+    pub(super) fn read(config: &Config) -> Result<Self, ConfigProblem> {
+        Ok(Self {
+            attempts_max: u32::try_from(config.int("task.restart.attempts.max")?).unwrap_or(0),
+            backoff: millis(config, "task.restart.backoff.ms")?,
+            backoff_max: millis(config, "task.restart.backoff.max.ms")?,
+        })
+    }
 }
 
 impl WorkerConfig {
@@ -200,22 +233,8 @@ impl WorkerConfig {
         Self::read(&config, originals, warnings).map_err(|problem| ConfigErrors::from_problems(of, &[problem]))
     }
 
-    /// Checks the part of a distributed worker's properties that tasks and offset stores need.
-    ///
-    /// # Errors
-    /// Every problem that was found, each naming its key.
-    pub fn distributed(of: &str, originals: Properties) -> Result<Self, ConfigErrors> {
-        let _unused = originals;
-        Err(ConfigErrors::one(of, "not there yet"))
-    }
-
     fn read(config: &Config, originals: Properties, warnings: Vec<String>) -> Result<Self, ConfigProblem> {
         let group_id = config.text("group.id")?.to_owned();
-        let restart = RestartPolicy {
-            attempts_max: u32::try_from(config.int("task.restart.attempts.max")?).unwrap_or(0),
-            backoff: millis(config, "task.restart.backoff.ms")?,
-            backoff_max: millis(config, "task.restart.backoff.max.ms")?,
-        };
         Ok(Self {
             delivery: delivery(config, &group_id, &originals)?,
             group_id,
@@ -223,7 +242,7 @@ impl WorkerConfig {
             offset_flush_timeout: millis(config, "offset.flush.timeout.ms")?,
             graceful_timeout: millis(config, "task.shutdown.graceful.timeout.ms")?,
             topic_creation: config.boolean("topic.creation.enable")?,
-            restart,
+            restart: RestartPolicy::read(config)?,
             offsets_topic_template: None,
             originals,
             warnings,
@@ -231,7 +250,7 @@ impl WorkerConfig {
     }
 }
 
-fn millis(config: &Config, key: &str) -> Result<Duration, ConfigProblem> {
+pub(super) fn millis(config: &Config, key: &str) -> Result<Duration, ConfigProblem> {
     Ok(Duration::from_millis(u64::try_from(config.long(key)?).unwrap_or(0)))
 }
 
@@ -252,7 +271,11 @@ fn delivery(config: &Config, group_id: &str, originals: &Properties) -> Result<D
     }
 }
 
-fn offsets_topic(config: &Config, group_id: &str, originals: &Properties) -> Result<OffsetsTopic, ConfigProblem> {
+pub(super) fn offsets_topic(
+    config: &Config,
+    group_id: &str,
+    originals: &Properties,
+) -> Result<OffsetsTopic, ConfigProblem> {
     let name = match config.optional_text("offset.storage.topic")?.filter(|name| !name.is_empty()) {
         Some(name) => name.to_owned(),
         None => format!("{group_id}-offsets"),
@@ -301,7 +324,7 @@ fn warnings(def: &ConfigDef, config: &Config) -> Vec<String> {
 }
 
 /// Keys of security settings are checked where connections are made, which refuses what it can't do.
-fn is_secret_key(key: &str) -> bool {
+pub(super) fn is_secret_key(key: &str) -> bool {
     key.starts_with("ssl.") || key.starts_with("sasl.")
 }
 

@@ -16,6 +16,7 @@ use crate::store::offset_file::OffsetFile;
 use crate::store::offset_topic;
 use crate::task::ahead::Target;
 use crate::task::run::TaskSpec;
+use crate::task::teller::Teller;
 use oncewire_api::plugin::{PluginFactory, PluginKind, PluginRegistry};
 use oncewire_api::{ConnectorContext, ConnectorRequest, SourceConnector, StopSignal};
 use oncewire_client::admin::Admin;
@@ -204,15 +205,18 @@ async fn start(place: &Place, one: Checked, tasks: &mut JoinSet<(String, TaskSta
     }
     let (target, _) = watch::channel(target);
     for (number, properties) in task_configs.into_iter().enumerate() {
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
         let spec = TaskSpec {
             worker: place.worker.clone(),
             connector: config.clone(),
             registry: place.registry.clone(),
             file: place.file.clone(),
-            number: u32::try_from(number).unwrap_or(u32::MAX),
+            number,
             properties,
             make: Box::new(move || make().task()),
             metrics: Arc::new(TaskMetrics::default()),
+            teller: Arc::new(Teller::new(None, &config.name, number)),
+            surroundings: None,
         };
         let (name, stop, target) = (spec.name(), place.stop.clone(), target.subscribe());
         let (states, _) = watch::channel(TaskState::Unassigned);

@@ -1,10 +1,10 @@
 //! Keeps one task alive: runs it, looks at how it ended, starts it again or not, and tells its state.
 
 use super::restart::{Next, Progress, Restarts};
-use crate::config::worker::Delivery;
 use crate::error::TaskFailure;
 use crate::task::ahead::Target;
 use crate::task::run::{TaskSpec, at_least_once, exactly_once};
+use crate::worker::status::State;
 use oncewire_api::StopSignal;
 use tokio::sync::watch;
 
@@ -62,9 +62,12 @@ pub async fn supervise(
                 let counts = spec.metrics.counts();
                 let (records, transactions) = (counts.records_committed, counts.transactions_committed);
                 tracing::info!(task = spec.name(), records, transactions, "stopped");
-                return settle(&states, TaskState::Stopped);
+                return settle(&spec, &states, TaskState::Stopped);
             }
-            Err(_) if stop.is_stopped() => return settle(&states, TaskState::Stopped),
+            Err(failure) if stop.is_stopped() => {
+                tracing::warn!(task = spec.name(), "stopped, and what was under way is not committed: {failure}");
+                return settle(&spec, &states, TaskState::Stopped);
+            }
             Err(failure) => failure,
         };
         let progress =
@@ -73,17 +76,18 @@ pub async fn supervise(
         match restarts.after(&failure, progress, spec.worker.restart) {
             Next::StepAside => {
                 tracing::warn!(task = spec.name(), "superseded: {cause}");
-                return settle(&states, TaskState::Superseded { cause });
+                return settle(&spec, &states, TaskState::Superseded { cause });
             }
             Next::GiveUp => {
                 tracing::error!(task = spec.name(), "task failed: {cause}");
-                return settle(&states, TaskState::Failed { cause });
+                return settle(&spec, &states, TaskState::Failed { cause });
             }
             Next::Restart { after, attempt } => {
                 tracing::warn!(task = spec.name(), attempt, "starts again in {after:?}: {cause}");
+                spec.teller.tell(State::Restarting, Some(cause.clone()));
                 states.send_replace(TaskState::Restarting { cause, attempt });
                 tokio::select! {
-                    () = stop.stopped() => return settle(&states, TaskState::Stopped),
+                    () = stop.stopped() => return settle(&spec, &states, TaskState::Stopped),
                     () = tokio::time::sleep(after) => {}
                 }
             }
@@ -91,18 +95,24 @@ pub async fn supervise(
     }
 }
 
-fn settle(states: &watch::Sender<TaskState>, state: TaskState) -> TaskState {
+fn settle(spec: &TaskSpec, states: &watch::Sender<TaskState>, state: TaskState) -> TaskState {
+    match &state {
+        // Kafka Connect knows no state for it; the trace says that nobody is to start it again here.
+        TaskState::Superseded { cause } => {
+            let trace = format!("superseded, a newer instance of this task works elsewhere: {cause}");
+            spec.teller.tell(State::Failed, Some(trace));
+        }
+        TaskState::Failed { cause } => spec.teller.tell(State::Failed, Some(cause.clone())),
+        _ => spec.teller.tell(State::Unassigned, None),
+    }
     states.send_replace(state.clone());
     state
 }
 
 async fn live_once(spec: &TaskSpec, stop: &StopSignal, target: watch::Receiver<Target>) -> Result<(), TaskFailure> {
-    match &spec.worker.delivery {
-        Delivery::ExactlyOnce(topic) => exactly_once(spec, topic, stop, target).await,
-        Delivery::AtLeastOnce(path) => match &spec.file {
-            Some(file) => at_least_once(spec, file, stop, target).await,
-            None => Err(TaskFailure::failed(format!("offsets file {} was not opened", path.display()))),
-        },
-        Delivery::Distributed { .. } => Err(TaskFailure::failed("not there yet")),
+    if spec.connector.writes_exactly_once(&spec.worker) {
+        exactly_once(spec, stop, target).await
+    } else {
+        at_least_once(spec, stop, target).await
     }
 }

@@ -10,6 +10,9 @@ use oncewire_plugins::json::{offset_key_bytes, write_offset_value};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// A record of an offsets topic: its key, and its value or a removal.
+pub type StoredRecord = (Bytes, Option<Bytes>);
+
 /// See the module. What a task sees are the offsets at its start and those that it has committed since.
 #[derive(Debug, Clone)]
 pub struct ConnectorOffsets {
@@ -35,6 +38,11 @@ impl ConnectorOffsets {
         self.len() == 0
     }
 
+    /// The source partitions that have an offset, with it.
+    pub fn known(&self) -> Vec<(SourcePartition, SourceOffset)> {
+        self.with(|fold| fold.iter().map(|(partition, offset)| (partition.clone(), offset.clone())).collect())
+    }
+
     /// The key bytes of a source partition: those already stored, else the canonical ones.
     ///
     /// # Errors
@@ -51,6 +59,37 @@ impl ConnectorOffsets {
         };
         self.keys.insert(partition.clone(), key.clone());
         Ok(key)
+    }
+
+    /// Every other spelling of the partition's key that is stored.
+    pub fn other_keys(&self, partition: &SourcePartition) -> Vec<Bytes> {
+        self.with(|fold| fold.other_keys(partition).to_vec())
+    }
+
+    /// The records that store these offsets; a removal reaches every spelling of its key.
+    ///
+    /// # Errors
+    /// A partition or an offset that can't be stored.
+    pub fn encode<'a>(
+        &mut self,
+        offsets: impl Iterator<Item = &'a (SourcePartition, Option<SourceOffset>)>,
+    ) -> Result<Vec<StoredRecord>, TaskFailure> {
+        let mut records = Vec::new();
+        for (partition, offset) in offsets {
+            let key = self.key(partition)?;
+            match offset {
+                None => {
+                    records.push((key, None));
+                    records.extend(self.other_keys(partition).into_iter().map(|key| (key, None)));
+                }
+                Some(offset) => {
+                    let mut value = Vec::new();
+                    write_value(partition, offset, &mut value)?;
+                    records.push((key, Some(Bytes::from(value))));
+                }
+            }
+        }
+        Ok(records)
     }
 
     /// Notes offsets that are stored for good.

@@ -10,11 +10,16 @@ use oncewire_api::{SourceOffset, SourcePartition};
 use oncewire_plugins::json::{parse_offset_key, parse_offset_value};
 use std::collections::HashMap;
 
+/// Other spellings that are remembered for one partition.
+const SPELLINGS_MAX: usize = 16;
+
 #[derive(Debug, Clone)]
 struct Entry {
     key: Bytes,
     timestamp_ms: i64,
     offset: Option<SourceOffset>,
+    /// Spellings that were found besides `key`, newest last: a removal has to reach them too.
+    others: Vec<Bytes>,
 }
 
 /// See the module.
@@ -48,10 +53,36 @@ impl OffsetFold {
                 return;
             }
         };
-        let newer =
-            self.entries.get(&parsed).is_none_or(|known| known.key == *key || known.timestamp_ms <= timestamp_ms);
-        if newer {
-            self.entries.insert(parsed, Entry { key: key.clone(), timestamp_ms, offset });
+        self.take(parsed, key, offset, timestamp_ms);
+    }
+
+    /// Takes one record whose key was parsed already.
+    pub fn take(&mut self, partition: SourcePartition, key: &Bytes, offset: Option<SourceOffset>, timestamp_ms: i64) {
+        let Some(known) = self.entries.get_mut(&partition) else {
+            let entry = Entry { key: key.clone(), timestamp_ms, offset, others: Vec::new() };
+            self.entries.insert(partition, entry);
+            return;
+        };
+        if known.key == *key {
+            (known.timestamp_ms, known.offset) = (timestamp_ms, offset);
+            return;
+        }
+        if !known.others.contains(key) && known.others.len() < SPELLINGS_MAX {
+            known.others.push(key.clone());
+        }
+        if known.timestamp_ms <= timestamp_ms {
+            let before = std::mem::replace(&mut known.key, key.clone());
+            known.others.retain(|other| other != key);
+            known.others.push(before);
+            (known.timestamp_ms, known.offset) = (timestamp_ms, offset);
+        }
+    }
+
+    /// Lets another store stand behind this one: where this one has no record at all for a partition, the other's counts. A
+    /// removal here hides what is behind.
+    pub fn fall_through_to(&mut self, behind: &OffsetFold) {
+        for (partition, entry) in &behind.entries {
+            self.entries.entry(partition.clone()).or_insert_with(|| entry.clone());
         }
     }
 
@@ -63,7 +94,8 @@ impl OffsetFold {
                 entry.timestamp_ms = now_ms;
             }
             None => {
-                self.entries.insert(partition.clone(), Entry { key: key.clone(), timestamp_ms: now_ms, offset });
+                let entry = Entry { key: key.clone(), timestamp_ms: now_ms, offset, others: Vec::new() };
+                self.entries.insert(partition.clone(), entry);
             }
         }
     }
@@ -76,6 +108,16 @@ impl OffsetFold {
     /// The key bytes under which a partition's offset is stored, if it ever was.
     pub fn key(&self, partition: &SourcePartition) -> Option<&Bytes> {
         self.entries.get(partition).map(|entry| &entry.key)
+    }
+
+    /// Every other spelling of a partition's key that was found.
+    pub fn other_keys(&self, partition: &SourcePartition) -> &[Bytes] {
+        self.entries.get(partition).map_or(&[], |entry| &entry.others)
+    }
+
+    /// The partitions that have an offset, with it.
+    pub fn iter(&self) -> impl Iterator<Item = (&SourcePartition, &SourceOffset)> {
+        self.entries.iter().filter_map(|(partition, entry)| Some((partition, entry.offset.as_ref()?)))
     }
 
     /// Partitions with an offset.
@@ -114,6 +156,33 @@ mod tests {
         let partition = SourcePartition::new([("b", "b".into()), ("k", oncewire_api::OffsetValue::from("k"))]);
         assert_eq!(fold.offset(&partition).and_then(|offset| offset.get("pos")?.as_int()), Some(7));
         assert_eq!(fold.key(&partition).unwrap(), &bytes(r#"["c",{"k":"k","b":"b"}]"#));
+    }
+
+    #[test]
+    fn every_spelling_is_remembered_for_a_removal() {
+        let mut fold = fold(&[
+            (r#"["c",{"k":"k","b":"b"}]"#, Some(r#"{"pos":7}"#), 200),
+            (r#"["c",{"b":"b","k":"k"}]"#, Some(r#"{"pos":10}"#), 100),
+        ]);
+        let partition = SourcePartition::new([("b", "b".into()), ("k", oncewire_api::OffsetValue::from("k"))]);
+        assert_eq!(fold.other_keys(&partition), [bytes(r#"["c",{"b":"b","k":"k"}]"#)]);
+        fold.apply(Some(&bytes(r#"["c",{"b":"b","k":"k"}]"#)), Some(&bytes(r#"{"pos":11}"#)), 300);
+        assert_eq!(fold.other_keys(&partition), [bytes(r#"["c",{"k":"k","b":"b"}]"#)]);
+        assert_eq!(fold.key(&partition), Some(&bytes(r#"["c",{"b":"b","k":"k"}]"#)));
+    }
+
+    #[test]
+    fn scenario_47_only_a_partition_without_any_record_falls_through_to_the_global_store() {
+        let mut own = fold(&[(r#"["c",{"f":"a"}]"#, Some(r#"{"pos":1}"#), 1), (r#"["c",{"f":"b"}]"#, None, 1)]);
+        let global = fold(&[
+            (r#"["c",{"f":"a"}]"#, Some(r#"{"pos":9}"#), 9),
+            (r#"["c",{"f":"b"}]"#, Some(r#"{"pos":9}"#), 9),
+            (r#"["c",{"f":"c"}]"#, Some(r#"{"pos":9}"#), 9),
+        ]);
+        own.fall_through_to(&global);
+        let pos =
+            |name: &str| own.offset(&SourcePartition::single("f", name)).and_then(|offset| offset.get("pos")?.as_int());
+        assert_eq!((pos("a"), pos("b"), pos("c")), (Some(1), None, Some(9)));
     }
 
     #[test]

@@ -1,21 +1,18 @@
-//! The offsets topic in exactly-once mode: made and checked at the start, read to its end by each task, written by the
-//! tasks' own transactions.
+//! An offsets topic: made and checked at the start, read to its end by each task. Who writes to it: `task_offsets.rs`,
+//! `offset_sink.rs`, `topic_writer.rs`.
 //!
 //! A task reads it after its producer has fenced every older owner, read_committed, up to the end at READ_UNCOMMITTED: an
 //! open transaction of someone else makes it wait, never stop short (KIP-618; Materialize issue 9249 tells of the reverse
 //! order). The offsets that a task sees are those at its start and those that it has committed since.
 
-use super::connector_offsets::{ConnectorOffsets, write_value};
 use super::offset_fold::OffsetFold;
+use crate::acl::{self, Resource};
 use crate::config::worker::OffsetsTopic;
 use crate::error::TaskFailure;
-use crate::task::offset_buffer::OffsetBuffer;
-use oncewire_api::OffsetReader;
 use oncewire_client::admin::{Admin, NewTopic, TopicOutcome};
 use oncewire_client::cluster::Cluster;
-use oncewire_client::producer::{Stage, partition_for_key};
+use oncewire_client::error::{BrokerError, Error};
 use oncewire_client::reader::{Isolation, LogReader, ReaderOptions};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// How long one read of the topic to its end may take before the task gives up and is started again: 5 minutes. It has to
@@ -23,6 +20,13 @@ use std::time::Duration;
 pub const READ_TO_END_MAX: Duration = Duration::from_secs(300);
 
 const CLEANUP_POLICY: &str = "cleanup.policy";
+
+const TOPIC_AUTHORIZATION_FAILED: i16 = 29;
+const INVALID_REPLICATION_FACTOR: i16 = 38;
+
+/// How often the making of the topic is tried while there are too few brokers, and the wait in between: 10 s in all.
+const CREATE_TRIES_MAX: u32 = 20;
+const CREATE_PAUSE: Duration = Duration::from_millis(500);
 
 /// Makes the topic if it is missing, and checks that it is compacted only.
 ///
@@ -40,10 +44,12 @@ pub async fn ensure(cluster: &Cluster, topic: &OffsetsTopic) -> Result<(), Strin
             replication_factor: topic.replication_factor,
             configs,
         };
-        let outcome = admin.create_topic(&wanted).await.map_err(|error| {
+        let outcome = create(&admin, &wanted).await.map_err(|error| {
+            let advice = error.code().and_then(|code| acl::advice(code, &Resource::OffsetsTopic(&topic.name)));
             format!(
-                "offsets topic {:?} can't be made ({error}); create it with cleanup.policy=compact, or change offset.storage.*",
-                topic.name
+                "offsets topic {:?} can't be made ({error}); create it with cleanup.policy=compact, or change offset.storage.*{}",
+                topic.name,
+                advice.map(|advice| format!("; {advice}")).unwrap_or_default()
             )
         })?;
         if outcome == TopicOutcome::Created {
@@ -66,74 +72,65 @@ pub async fn ensure(cluster: &Cluster, topic: &OffsetsTopic) -> Result<(), Strin
     }
 }
 
-/// One connector's offsets, as a task reads and writes them.
-#[derive(Debug, Clone)]
-pub struct TaskOffsets {
-    topic: Arc<str>,
-    partitions: u32,
-    offsets: ConnectorOffsets,
+/// Brokers that are just coming up are fewer than the replicas that are wanted: that is waited out (KAFKA-13504).
+async fn create(admin: &Admin, wanted: &NewTopic) -> Result<TopicOutcome, Error> {
+    let mut tries = 1;
+    loop {
+        match admin.create_topic(wanted).await {
+            Err(error) if error.code() == Some(INVALID_REPLICATION_FACTOR) && tries < CREATE_TRIES_MAX => {
+                tracing::warn!(topic = wanted.name, "can't be made yet, tried again: {error}");
+                tries += 1;
+                tokio::time::sleep(CREATE_PAUSE).await;
+            }
+            outcome => return outcome,
+        }
+    }
 }
 
-impl TaskOffsets {
-    /// Reads the topic to its end.
-    ///
-    /// # Errors
-    /// When the topic is not there or can't be read in [`READ_TO_END_MAX`].
-    pub async fn read(cluster: &Cluster, topic: &str, connector: &str) -> Result<Self, TaskFailure> {
-        let partitions = match cluster.topic(topic).await? {
-            Some(metadata) => u32::try_from(metadata.partitions.len()).unwrap_or(u32::MAX),
-            None => return Err(TaskFailure::lost(format!("offsets topic {topic:?} is gone"))),
-        };
-        let mut fold = OffsetFold::new(connector);
-        let options = ReaderOptions { isolation: Isolation::Committed, ..ReaderOptions::default() };
-        let mut reader = LogReader::open(cluster, topic, options).await?;
-        let deadline = tokio::time::Instant::now() + READ_TO_END_MAX;
-        reader
-            .read_to_end(deadline, |_partition, records| {
-                for record in records {
-                    fold.apply(record.key.as_ref(), record.value.as_ref(), record.timestamp_ms);
-                }
-            })
-            .await?;
-        Ok(Self { topic: topic.into(), partitions, offsets: ConnectorOffsets::new(connector, fold) })
-    }
-
-    /// How many source partitions have an offset.
-    pub fn len(&self) -> usize {
-        self.offsets.len()
-    }
-
-    /// Whether no source partition has an offset.
-    pub fn is_empty(&self) -> bool {
-        self.offsets.is_empty()
-    }
-
-    /// Encodes the offsets as records of the topic.
-    ///
-    /// # Errors
-    /// An offset that can't be stored: the transaction must not be committed without it (KAFKA-14339).
-    pub fn stage(&mut self, offsets: &OffsetBuffer, stage: &mut Stage, now_ms: i64) -> Result<(), TaskFailure> {
-        let mut value = Vec::new();
-        for (partition, offset) in offsets.entries() {
-            let key = self.offsets.key(partition)?;
-            value.clear();
-            if let Some(offset) = offset {
-                write_value(partition, offset, &mut value)?;
+/// One connector's offsets as the topic has them now.
+///
+/// # Errors
+/// When the topic is not there or can't be read in [`READ_TO_END_MAX`].
+pub async fn read(
+    cluster: &Cluster,
+    topic: &str,
+    connector: &str,
+    isolation: Isolation,
+) -> Result<OffsetFold, TaskFailure> {
+    let mut fold = OffsetFold::new(connector);
+    let options = ReaderOptions { isolation, ..ReaderOptions::default() };
+    let mut reader = LogReader::open(cluster, topic, options).await.map_err(|error| cant_be_read(topic, error))?;
+    let deadline = tokio::time::Instant::now() + READ_TO_END_MAX;
+    reader
+        .read_to_end(deadline, |_partition, records| {
+            for record in records {
+                fold.apply(record.key.as_ref(), record.value.as_ref(), record.timestamp_ms);
             }
-            let value = offset.is_some().then_some(value.as_slice());
-            let kafka_partition = partition_for_key(&key, self.partitions);
-            stage.append(&self.topic, kafka_partition, now_ms, Some(&key), value, &[])?;
+        })
+        .await
+        .map_err(|error| cant_be_read(topic, error))?;
+    Ok(fold)
+}
+
+/// How many partitions the topic has.
+///
+/// # Errors
+/// When it is not there, or nobody answers.
+pub async fn partitions(cluster: &Cluster, topic: &str) -> Result<u32, TaskFailure> {
+    match cluster.topic(topic).await.map_err(|error| cant_be_read(topic, error))? {
+        Some(metadata) => Ok(u32::try_from(metadata.partitions.len()).unwrap_or(u32::MAX)),
+        None => Err(TaskFailure::lost(format!("offsets topic {topic:?} is gone"))),
+    }
+}
+
+/// What an error about an offsets topic means for a task, with what to grant.
+pub fn cant_be_read(topic: &str, error: Error) -> TaskFailure {
+    match error {
+        Error::UnknownTopic { .. } => TaskFailure::lost(format!("offsets topic {topic:?} is gone")),
+        Error::Broker(BrokerError { code: TOPIC_AUTHORIZATION_FAILED, .. }) => {
+            let advice = acl::advice(TOPIC_AUTHORIZATION_FAILED, &Resource::OffsetsTopic(topic)).unwrap_or_default();
+            TaskFailure::failed(format!("offsets topic {topic:?}: {error}; {advice}"))
         }
-        Ok(())
-    }
-
-    /// Notes offsets whose transaction was committed.
-    pub fn committed(&mut self, offsets: &OffsetBuffer, now_ms: i64) {
-        self.offsets.committed(offsets, now_ms);
-    }
-
-    /// What the task reads its offsets through.
-    pub fn reader(&self) -> Arc<dyn OffsetReader> {
-        self.offsets.reader()
+        error => error.into(),
     }
 }

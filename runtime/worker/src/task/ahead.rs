@@ -6,10 +6,13 @@
 
 use super::notices::Notices;
 use super::prepare::{Part, Preparer};
+use super::teller::Teller;
 use crate::error::TaskFailure;
+use crate::metrics::TaskMetrics;
+use crate::worker::status::State;
 use oncewire_api::{Boundary as Ask, SourceTask, StopSignal, TaskError, TransactionContext};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 /// Prepared polls that may wait for the transaction before them.
@@ -56,6 +59,10 @@ pub struct Ahead {
     pub target: watch::Receiver<Target>,
     /// Where prepared polls go.
     pub out: mpsc::Sender<Polled>,
+    /// Who hears of a pause and of its end.
+    pub teller: Arc<Teller>,
+    /// Counters.
+    pub metrics: Arc<TaskMetrics>,
 }
 
 /// How the loop ended, with the task for its `stop`.
@@ -80,6 +87,7 @@ impl Ahead {
             if *self.target.borrow() == Target::Paused && !self.wait_out_pause().await {
                 break;
             }
+            let asked = Instant::now();
             let polled = match self.task.poll().await {
                 Ok(polled) => polled,
                 Err(error @ TaskError::Retriable { .. }) => {
@@ -92,6 +100,7 @@ impl Ahead {
             let asks = self.transaction.as_ref().map(TransactionContext::take).unwrap_or_default();
             let message = match polled {
                 Some(records) => {
+                    self.metrics.received(records.len(), asked.elapsed());
                     let parts = self.preparer.prepare(records, asks, now_ms()).await?;
                     let bytes = parts.iter().map(|part| part.bytes).sum::<usize>();
                     let wanted = u32::try_from(bytes).unwrap_or(u32::MAX).min(BYTES_AHEAD_MAX);
@@ -113,12 +122,19 @@ impl Ahead {
     async fn wait_out_pause(&mut self) -> bool {
         let asks = self.transaction.as_ref().map(TransactionContext::take).unwrap_or_default();
         let Ok(ask) = batch_ask(asks) else { return true };
+        self.teller.tell(State::Paused, None);
         if self.out.send(Polled::Pause(ask)).await.is_err() {
             return false;
         }
         tokio::select! {
             () = self.stop.stopped() => false,
-            resumed = self.target.wait_for(|target| *target == Target::Running) => resumed.is_ok(),
+            resumed = self.target.wait_for(|target| *target == Target::Running) => {
+                let resumed = resumed.is_ok();
+                if resumed {
+                    self.teller.tell(State::Running, None);
+                }
+                resumed
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ use super::offset_buffer::OffsetBuffer;
 use super::prepare::{Part, PartEnd};
 use crate::error::TaskFailure;
 use crate::metrics::TaskMetrics;
-use crate::store::offset_topic::TaskOffsets;
+use crate::store::task_offsets::TaskOffsets;
 use oncewire_api::{Boundary as Ask, SourceRecord};
 use oncewire_client::producer::{Stage, StagedBatch, TransactionalProducer};
 use std::sync::Arc;
@@ -153,12 +153,16 @@ impl ExactlyOnce {
     async fn commit(&mut self, mut batches: Vec<StagedBatch>) -> Result<(), TaskFailure> {
         let began = Instant::now();
         if !self.offsets.is_empty() {
+            self.offsets_out.remove_behind(&self.offsets).await?;
             self.offsets_out.stage(&self.offsets, &mut self.offsets_stage, now_ms())?;
             batches.extend(self.offsets_stage.seal());
         }
         self.send(batches).await?;
         if self.open {
-            self.producer.commit().await?;
+            if let Err(error) = self.producer.commit().await {
+                self.metrics.commit_failed();
+                return Err(error.into());
+            }
             self.open = false;
             self.offsets_out.committed(&self.offsets, now_ms());
             self.metrics.committed(self.records, began.elapsed());

@@ -5,12 +5,16 @@
 //! abort. The bound is the size of what one `poll` returns, twice (its records and their bytes).
 
 use super::offset_buffer::OffsetBuffer;
+use super::teller::Teller;
 use super::topics::Topics;
 use crate::error::TaskFailure;
+use crate::metrics::TaskMetrics;
 use bytes::Bytes;
-use oncewire_api::{Boundary as Ask, BoundaryRequests, Converter, Presence, Schema, SourceRecord, Value};
+use oncewire_api::{
+    Boundary as Ask, BoundaryRequests, Converter, Presence, Schema, SourceOffset, SourcePartition, SourceRecord, Value,
+};
 use oncewire_client::batch::Header;
-use oncewire_client::producer::{Stage, StagedBatch};
+use oncewire_client::producer::{Stage, StageError, StagedBatch};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -23,12 +27,25 @@ pub struct Part {
     pub records: u64,
     /// Bytes in `batches`.
     pub bytes: usize,
-    /// Where the source stands after them.
+    /// Where the source stands after them; empty when `submitted` tells it.
     pub offsets: OffsetBuffer,
+    /// Without transactions: each run of records of one source partition to one Kafka partition.
+    pub submitted: Vec<Run>,
     /// The records themselves, when the task wants to hear of each; `false` for one that was dropped.
     pub kept: Vec<(SourceRecord, bool)>,
     /// What ends it.
     pub end: PartEnd,
+}
+
+/// Records of one source partition that go the same way, one after the other; only the last one's offset matters.
+#[derive(Debug)]
+pub struct Run {
+    /// The source partition.
+    pub partition: SourcePartition,
+    /// Where the source stands after them.
+    pub offset: Option<SourceOffset>,
+    /// Topic and partition; `None`: they were dropped.
+    pub to: Option<(Arc<str>, u32)>,
 }
 
 /// What ends a part.
@@ -65,11 +82,24 @@ pub struct Preparer {
     topics: Topics,
     stage: Stage,
     tolerance: Tolerance,
-    own_offsets_topic: Arc<str>,
+    delivery: Delivered,
+    teller: Arc<Teller>,
+    metrics: Arc<TaskMetrics>,
     keep_records: bool,
     key: Vec<u8>,
     value: Vec<u8>,
-    skipped: u64,
+}
+
+/// How the records will be delivered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Delivered {
+    /// In transactions, with the offsets in this topic.
+    InTransactions {
+        /// Records to it are refused.
+        own_offsets_topic: Arc<str>,
+    },
+    /// Without: offsets follow what was acknowledged.
+    AtLeastOnce,
 }
 
 /// What a converter made of one side of a record, in the caller's buffer.
@@ -91,24 +121,26 @@ fn convert(
 }
 
 impl Preparer {
-    /// `keep_records` says whether the task wants to hear of each committed record.
+    /// With records that are not kept.
     pub fn new(
         converters: Converters,
         topics: Topics,
         stage: Stage,
         tolerance: Tolerance,
-        own_offsets_topic: Arc<str>,
+        delivery: Delivered,
+        (teller, metrics): (Arc<Teller>, Arc<TaskMetrics>),
     ) -> Self {
         Self {
             converters,
             topics,
             stage,
             tolerance,
-            own_offsets_topic,
+            delivery,
+            teller,
+            metrics,
             keep_records: false,
             key: Vec::new(),
             value: Vec::new(),
-            skipped: 0,
         }
     }
 
@@ -158,11 +190,14 @@ impl Preparer {
         part.bytes = self.stage.bytes();
         part.batches = self.stage.seal();
         part.end = end;
+        for batch in &part.batches {
+            self.teller.topic(batch.topic());
+        }
         part
     }
 
     async fn look_up(&mut self, topic: &Arc<str>, now: Instant) -> Result<usize, TaskFailure> {
-        if *topic == self.own_offsets_topic {
+        if matches!(&self.delivery, Delivered::InTransactions { own_offsets_topic } if topic == own_offsets_topic) {
             return Err(TaskFailure::failed(format!(
                 "a source task must not write to its own offsets topic {topic:?}: reading that topic to its end would wait for itself"
             )));
@@ -177,12 +212,12 @@ impl Preparer {
         topic: usize,
         now_ms: i64,
     ) -> Result<(), TaskFailure> {
-        let written = match self.encode(&record, topic, now_ms)? {
-            Ok(()) => true,
+        let to = match self.encode(&record, topic, now_ms)? {
+            Ok(partition) => Some(partition),
             Err(problem) if self.tolerance == Tolerance::All => {
-                self.skipped += 1;
+                self.metrics.skipped(now_ms);
                 tracing::warn!(topic = %record.topic, source_partition = %record.source_partition, "record skipped: {problem}");
-                false
+                None
             }
             Err(problem) => {
                 return Err(TaskFailure::failed(format!(
@@ -191,18 +226,43 @@ impl Preparer {
                 )));
             }
         };
-        part.records += u64::from(written);
-        if self.keep_records {
-            part.offsets.put(record.source_partition.clone(), record.source_offset.clone());
-            part.kept.push((record, written));
-        } else {
-            part.offsets.put(record.source_partition, record.source_offset);
+        part.records += u64::from(to.is_some());
+        if !self.keep_records {
+            self.note_offset(part, record.source_partition, record.source_offset, topic, to);
+            return Ok(());
         }
+        self.note_offset(part, record.source_partition.clone(), record.source_offset.clone(), topic, to);
+        part.kept.push((record, to.is_some()));
         Ok(())
     }
 
-    /// The outer error fails the task; the inner one is the record's own and may be tolerated.
-    fn encode(&mut self, record: &SourceRecord, topic: usize, now_ms: i64) -> Result<Result<(), String>, TaskFailure> {
+    fn note_offset(
+        &mut self,
+        part: &mut Part,
+        partition: SourcePartition,
+        offset: Option<SourceOffset>,
+        topic: usize,
+        to: Option<u32>,
+    ) {
+        if self.delivery != Delivered::AtLeastOnce {
+            part.offsets.put(partition, offset);
+            return;
+        }
+        let name = self.topics.at(topic).name();
+        match part.submitted.last_mut() {
+            Some(run)
+                if run.partition.same_instance(&partition)
+                    && run.to.as_ref().map(|(topic, partition)| (topic, *partition)) == to.map(|to| (name, to)) =>
+            {
+                run.offset = offset;
+            }
+            _ => part.submitted.push(Run { partition, offset, to: to.map(|to| (name.clone(), to)) }),
+        }
+    }
+
+    /// The partition that the record goes to. The outer error fails the task; the inner one is the record's own and may be
+    /// tolerated.
+    fn encode(&mut self, record: &SourceRecord, topic: usize, now_ms: i64) -> Result<Result<u32, String>, TaskFailure> {
         let topic = self.topics.at(topic);
         let key_side = (record.key_schema.as_ref(), record.key.as_ref());
         let key = match convert(&*self.converters.key, &record.topic, key_side, &mut self.key) {
@@ -217,9 +277,9 @@ impl Preparer {
         let partition = topic.choose(record.kafka_partition, key, value.map_or(0, <[u8]>::len))?;
         let at = record.timestamp_ms.unwrap_or(now_ms);
         let name = topic.name();
+        let tolerant = self.tolerance == Tolerance::All && self.delivery == Delivered::AtLeastOnce;
         if record.headers.is_empty() {
-            self.stage.append(name, partition, at, key, value, &[])?;
-            return Ok(Ok(()));
+            return appended(self.stage.append(name, partition, at, key, value, &[]), partition, tolerant);
         }
         let headers = match encode_headers(&*self.converters.header, record) {
             Ok(headers) => headers,
@@ -227,8 +287,20 @@ impl Preparer {
         };
         let headers: Vec<Header<'_>> =
             headers.iter().map(|(key, value)| Header { key, value: value.as_deref() }).collect();
-        self.stage.append(name, partition, at, key, value, &headers)?;
-        Ok(Ok(()))
+        appended(self.stage.append(name, partition, at, key, value, &headers), partition, tolerant)
+    }
+}
+
+/// A record that is too large is a failure to produce it: in a transaction never tolerated (KAFKA-13348).
+fn appended(
+    outcome: Result<(), StageError>,
+    partition: u32,
+    is_tolerant: bool,
+) -> Result<Result<u32, String>, TaskFailure> {
+    match outcome {
+        Ok(()) => Ok(Ok(partition)),
+        Err(error) if is_tolerant => Ok(Err(error.to_string())),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -253,6 +325,7 @@ impl Part {
             records: 0,
             bytes: 0,
             offsets: OffsetBuffer::default(),
+            submitted: Vec::new(),
             kept: Vec::new(),
             end: PartEnd::Batch(None),
         }

@@ -5,10 +5,12 @@
 //! happens to a Java worker; where the operator switched that off, the task fails and says what to do. Bound: as many
 //! entries as the connector names topics, at most [`TOPICS_MAX`].
 
+use crate::acl::{self, Resource};
 use crate::config::topic_creation::TopicCreation;
 use crate::error::TaskFailure;
 use oncewire_client::admin::{Admin, NewTopic};
 use oncewire_client::cluster::Cluster;
+use oncewire_client::config::ClientConfig;
 use oncewire_client::producer::Partitioner;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -53,6 +55,8 @@ impl Topic {
 /// The topics of one task.
 pub struct Topics {
     cluster: Cluster,
+    /// Who makes topics, where that is another client than the producer's.
+    admin: Option<ClientConfig>,
     creation: TopicCreation,
     known: Vec<Topic>,
     places: HashMap<Arc<str>, usize>,
@@ -64,8 +68,14 @@ pub struct Topics {
 
 impl Topics {
     /// `sticky_bytes` is how much goes to one partition before records without a key move on (`batch.size`).
-    pub fn new(cluster: Cluster, creation: TopicCreation, sticky_bytes: usize, seed: u64) -> Self {
-        Self { cluster, creation, known: Vec::new(), places: HashMap::new(), last: 0, sticky_bytes, seed }
+    pub fn new(
+        cluster: Cluster,
+        admin: Option<ClientConfig>,
+        creation: TopicCreation,
+        sticky_bytes: usize,
+        seed: u64,
+    ) -> Self {
+        Self { cluster, admin, creation, known: Vec::new(), places: HashMap::new(), last: 0, sticky_bytes, seed }
     }
 
     /// Where the topic is, for [`Topics::at`]; `None` when it was not looked up within the last minutes.
@@ -108,7 +118,23 @@ impl Topics {
     }
 
     async fn make(&self, name: &Arc<str>) -> Result<usize, TaskFailure> {
-        let admin = Admin::new(self.cluster.clone());
+        match &self.admin {
+            None => self.make_by(&self.cluster, name).await?,
+            Some(config) => {
+                let cluster = Cluster::connect(config.clone()).await?;
+                let made = self.make_by(&cluster, name).await;
+                cluster.close().await;
+                made?;
+            }
+        }
+        match self.cluster.topic(name).await? {
+            Some(metadata) => Ok(metadata.partitions.len()),
+            None => Err(TaskFailure::lost(format!("topic {name:?} was made but is not in the brokers' metadata yet"))),
+        }
+    }
+
+    async fn make_by(&self, cluster: &Cluster, name: &Arc<str>) -> Result<(), TaskFailure> {
+        let admin = Admin::new(cluster.clone());
         let wanted = match self.creation.rule_for(name) {
             Some(rule) => NewTopic {
                 name: name.to_string(),
@@ -116,7 +142,7 @@ impl Topics {
                 replication_factor: rule.replication_factor,
                 configs: rule.configs.clone(),
             },
-            None if broker_makes_topics(&self.cluster, &admin).await => NewTopic {
+            None if broker_makes_topics(cluster, &admin).await => NewTopic {
                 name: name.to_string(),
                 partitions: None,
                 replication_factor: None,
@@ -132,14 +158,16 @@ impl Topics {
         let outcome = admin.create_topic(&wanted).await.map_err(|error| {
             TaskFailure::failed(format!(
                 "topic {name:?} does not exist and can't be made ({error}); create it, or change the connector's \
-                 topic.creation.* properties"
+                 topic.creation.* properties{}",
+                error
+                    .code()
+                    .and_then(|code| acl::advice(code, &Resource::DataTopic(name)))
+                    .map(|advice| format!("; {advice}"))
+                    .unwrap_or_default()
             ))
         })?;
         tracing::info!(topic = %name, ?outcome, "topic is there");
-        match self.cluster.topic(name).await? {
-            Some(metadata) => Ok(metadata.partitions.len()),
-            None => Err(TaskFailure::lost(format!("topic {name:?} was made but is not in the brokers' metadata yet"))),
-        }
+        Ok(())
     }
 }
 

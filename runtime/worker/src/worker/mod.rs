@@ -9,15 +9,34 @@
 //! Nothing here blocks the herder: starting is a command, stopping waits for a bounded time and then abandons. What was
 //! abandoned tells no state any more and its producer is closed. Source: KIP-618, KIP-875.
 
+mod connector;
+mod connector_state;
+mod offsets;
 pub mod status;
+mod tasks;
 
-use crate::config::worker::WorkerConfig;
+use crate::config::clients::offsets_client;
+use crate::config::worker::{Delivery, ExactlyOnceSource, WorkerConfig};
 use crate::metrics::TaskCounts;
+use crate::store::offset_topic;
+use crate::store::topic_reader::TopicReader;
+use crate::store::topic_writer::TopicWriter;
+use crate::task::run::Surroundings;
+use connector::Instance;
+use offsets::ConnectorStores;
 use oncewire_api::plugin::PluginRegistry;
 use oncewire_api::{ConnectorRequest, Properties, SourceOffset, SourcePartition};
-use std::collections::BTreeSet;
+use oncewire_client::cluster::Cluster;
+use oncewire_client::producer::PlainConfig;
+use oncewire_client::reader::Isolation;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tasks::{Tasks, check};
+
+/// How long connector instances may take to stop before they are abandoned: 5 s, as in Kafka Connect.
+const CONNECTOR_STOP_MAX: Duration = Duration::from_secs(5);
 
 pub use status::{State, Statuses, TargetState, TaskGate};
 
@@ -128,11 +147,12 @@ pub struct Worker(Arc<Inner>);
 
 struct Inner {
     config: Arc<WorkerConfig>,
-    registry: PluginRegistry,
-    statuses: Arc<dyn Statuses>,
+    tasks: Tasks,
+    connectors: Mutex<BTreeMap<String, Instance>>,
+    cluster: Cluster,
+    reader: TopicReader,
+    writer: TopicWriter,
 }
-
-const NOT_YET: &str = "not there yet";
 
 impl Worker {
     /// Connects, and makes or checks the worker's offsets topic.
@@ -144,7 +164,20 @@ impl Worker {
         registry: PluginRegistry,
         statuses: Arc<dyn Statuses>,
     ) -> Result<Self, String> {
-        Ok(Self(Arc::new(Inner { config, registry, statuses })))
+        let Delivery::Distributed { source, offsets } = &config.delivery else {
+            return Err("a worker under a herder needs a distributed worker's configuration".to_owned());
+        };
+        let isolation = match config.originals.get("isolation.level") {
+            _ if *source == ExactlyOnceSource::Enabled => Isolation::Committed,
+            Some(level) if level.eq_ignore_ascii_case("read_committed") => Isolation::Committed,
+            _ => Isolation::Uncommitted,
+        };
+        let cluster = Cluster::connect(offsets_client(&config)?).await.map_err(|error| error.to_string())?;
+        offset_topic::ensure(&cluster, offsets).await?;
+        let reader = TopicReader::start(cluster.clone(), &offsets.name, isolation);
+        let writer = TopicWriter::start(cluster.clone(), &offsets.name, PlainConfig::default());
+        let tasks = Tasks::new(config.clone(), registry, statuses);
+        Ok(Self(Arc::new(Inner { config, tasks, connectors: Mutex::default(), cluster, reader, writer })))
     }
 
     /// The configuration.
@@ -152,7 +185,8 @@ impl Worker {
         &self.0.config
     }
 
-    /// Makes an instance of a connector and brings it into the target state. `config` has `${…}` resolved.
+    /// Makes an instance of a connector and brings it into the target state. `config` has `${…}` resolved. An instance of
+    /// that name must have been stopped before; one that was not is abandoned.
     pub fn start_connector(
         &self,
         name: &str,
@@ -160,30 +194,52 @@ impl Worker {
         target: TargetState,
         requests: Requests,
     ) -> Transition {
-        let (sender, receiver) = tokio::sync::oneshot::channel();
-        let _unused = (name, config, target, requests, &self.0.registry, &self.0.statuses);
-        drop(sender);
-        Transition(receiver)
+        let tasks = &self.0.tasks;
+        let made = check(&self.0.config, &tasks.registry, config).map(|(config, make)| {
+            for warning in &config.warnings {
+                tracing::warn!(connector = name, "{warning}");
+            }
+            (config, make)
+        });
+        let instance = Instance::new(name, made, tasks.statuses.clone(), requests);
+        let transition = instance.wish(target);
+        if self.connectors().insert(name.to_owned(), instance).is_some() {
+            tracing::warn!(connector = name, "was here already; the older instance is abandoned");
+        }
+        transition
     }
 
-    /// Stops instances at once together: 5 s, then they are abandoned. UNASSIGNED is told of each. Unknown names are passed over.
+    /// Stops instances together: 5 s, then they are abandoned. UNASSIGNED is told of each. Unknown names are passed over.
     pub async fn stop_connectors(&self, names: &[String]) {
-        let _unused = names;
+        let leaving: Vec<Instance> = {
+            let mut connectors = self.connectors();
+            names.iter().filter_map(|name| connectors.remove(name)).collect()
+        };
+        leaving.iter().for_each(Instance::ask_to_stop);
+        let deadline = tokio::time::Instant::now() + CONNECTOR_STOP_MAX;
+        for instance in leaving {
+            instance.ended(deadline).await;
+        }
     }
 
     /// Brings the connector instance, if it is here, and its tasks here into a target state; tasks end at STOPPED.
     pub fn set_target(&self, connector: &str, target: TargetState) -> Option<Transition> {
-        let _unused = (connector, target);
-        None
+        self.0.tasks.set_target(connector, target);
+        self.connectors().get(connector).map(|instance| instance.wish(target))
     }
 
     /// Asks a connector instance for task configurations, as the connector made them.
     ///
     /// # Errors
     /// [`ReconfigureError`].
+    ///
+    /// # Cancel safety
+    /// Safe; the answer is thrown away.
     pub async fn task_configs(&self, connector: &str) -> Result<Vec<Properties>, ReconfigureError> {
-        let _unused = connector;
-        Err(ReconfigureError::NotRunning)
+        let asked = self.connectors().get(connector).ok_or(ReconfigureError::NotRunning)?.question();
+        let too_many = || ReconfigureError::Failed("the connector is asked for task configurations already".to_owned());
+        let answer = asked.ok_or_else(too_many)?.await;
+        answer.unwrap_or(Err(ReconfigureError::NotRunning))
     }
 
     /// Starts a task; what goes wrong is told as its state.
@@ -191,46 +247,58 @@ impl Worker {
     /// # Errors
     /// When a task of this id is here already.
     pub fn start_task(&self, start: TaskStart) -> Result<(), String> {
-        let _unused = start;
-        Err(NOT_YET.to_owned())
+        self.0.tasks.start(start, |start| Surroundings {
+            reader: self.0.reader.clone(),
+            writer: self.0.writer.clone(),
+            gate: start.gate.clone(),
+        })
     }
 
     /// Stops tasks with one deadline for all, `task.shutdown.graceful.timeout.ms`; those that are not back then are abandoned.
     /// Failed tasks are forgotten. Unknown ids are passed over.
+    ///
+    /// # Cancel safety
+    /// Not safe: those that were asked to stop and are not back are abandoned when the future is dropped.
     pub async fn stop_tasks(&self, tasks: &[(String, u32)]) {
-        let _unused = tasks;
+        self.0.tasks.stop(tasks).await;
     }
 
     /// Connectors whose instance is here, failed ones too.
     pub fn running_connectors(&self) -> BTreeSet<String> {
-        BTreeSet::new()
+        self.connectors().keys().cloned().collect()
     }
 
     /// Tasks that are here, failed ones too.
     pub fn running_tasks(&self) -> BTreeSet<(String, u32)> {
-        BTreeSet::new()
+        self.0.tasks.ids().into_iter().collect()
     }
 
     /// Whether a connector instance is here and in the state STARTED.
     pub fn is_connector_running(&self, name: &str) -> bool {
-        let _unused = name;
-        false
+        self.connector_state(name) == Some(State::Running)
+    }
+
+    /// The state of a connector instance; `None` when it is not here.
+    pub fn connector_state(&self, name: &str) -> Option<State> {
+        self.connectors().get(name).map(|instance| instance.phase().state())
+    }
+
+    /// The state that a task told last; `None` when it is not here.
+    pub fn task_state(&self, connector: &str, task: u32) -> Option<State> {
+        self.0.tasks.state(&(connector.to_owned(), task))
     }
 
     /// What a task has counted; `None` when it is not here.
     pub fn task_counts(&self, connector: &str, task: u32) -> Option<TaskCounts> {
-        let _unused = (connector, task);
-        None
+        self.0.tasks.counts(&(connector.to_owned(), task))
     }
 
-    /// The stored offsets of a connector, as a task would find them; `None` for a partition without one is left out, unless
-    /// it is known from the global topic only.
+    /// The stored offsets of a connector, as a task would find them. Partitions whose offset was removed are not among them.
     ///
     /// # Errors
     /// One line for the operator.
     pub async fn offsets(&self, connector: &str, config: &Properties) -> Result<Offsets, String> {
-        let _unused = (connector, config);
-        Err(NOT_YET.to_owned())
+        self.stores(connector, config)?.list().await
     }
 
     /// Changes the stored offsets of a connector that has no tasks. In exactly-once mode older tasks must have been fenced.
@@ -244,10 +312,30 @@ impl Worker {
         config: &Properties,
         change: OffsetChange,
     ) -> Result<bool, AlterError> {
-        let _unused = (connector, config, change);
-        Err(AlterError::Store(NOT_YET.to_owned()))
+        self.stores(connector, config).map_err(AlterError::Config)?.alter(change).await
     }
 
     /// Stops everything that is left, then closes the worker's own connections.
-    pub async fn close(&self) {}
+    pub async fn close(&self) {
+        let names: Vec<String> = self.running_connectors().into_iter().collect();
+        let tasks: Vec<(String, u32)> = self.running_tasks().into_iter().collect();
+        self.stop_connectors(&names).await;
+        self.stop_tasks(&tasks).await;
+        self.0.writer.close().await;
+        self.0.reader.close().await;
+        self.0.cluster.close().await;
+    }
+
+    fn connectors(&self) -> MutexGuard<'_, BTreeMap<String, Instance>> {
+        self.0.connectors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stores(&self, connector: &str, config: &Properties) -> Result<ConnectorStores<'_>, String> {
+        let shared = (&self.0.reader, &self.0.writer);
+        let stores = ConnectorStores::new(&self.0.config, &self.0.tasks.registry, shared, config)?;
+        if stores.connector.name != connector {
+            return Err(format!("the configuration is of connector {:?}, not {connector:?}", stores.connector.name));
+        }
+        Ok(stores)
+    }
 }
