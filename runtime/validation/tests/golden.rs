@@ -25,7 +25,25 @@ const DIFFERENCES: &[(&str, &str)] = &[
         "topic-null",
         "Java lets a null pass where the connector requires a value, and the task fails; here it is an error",
     ),
-    ("nulls", "as topic-null: the file connector's own keys"),
+    (
+        "key-converter-spaces",
+        "Java finds the class in spite of the spaces, then not its version; here they do not count",
+    ),
+    ("key-converter-encoding", "Java notices an unknown encoding when the task starts; here it is an error before"),
+    ("override-class-empty", "Java answers 500 for a value that cannot be read; here it is an error at its key"),
+    ("override-producer-value-wrong", "as override-class-empty"),
+    ("creation-default-missing", "Java looks at topic.creation.* when the task starts; here it is an error before"),
+    ("creation-default-half", "as creation-default-missing"),
+    ("creation-default-wrong", "as creation-default-missing"),
+    ("creation-default-text", "as creation-default-missing"),
+    ("creation-group-wrong", "as creation-default-missing"),
+    ("creation-regex-wrong", "as creation-default-missing"),
+    ("creation-no-group", "as creation-default-missing"),
+    ("reference", "Java shows the value behind a reference to everybody; here the reference is shown"),
+    ("reference-dir", "as reference"),
+    ("reference-env", "as reference"),
+    ("reference-in-transforms", "as reference; the aliases behind it are named, as in Java"),
+    ("reference-no-such-file", "Java answers 500 for a file that cannot be read; here it is a 400"),
 ];
 
 fn golden(file: &str) -> Vec<Value> {
