@@ -38,6 +38,13 @@ macro_rules! apis {
             ListTransactions: ListTransactionsRequest, ListTransactionsResponse;
             SaslHandshake: SaslHandshakeRequest, SaslHandshakeResponse;
             SaslAuthenticate: SaslAuthenticateRequest, SaslAuthenticateResponse;
+            JoinGroup: JoinGroupRequest, JoinGroupResponse;
+            SyncGroup: SyncGroupRequest, SyncGroupResponse;
+            Heartbeat: HeartbeatRequest, HeartbeatResponse;
+            LeaveGroup: LeaveGroupRequest, LeaveGroupResponse;
+            DescribeGroups: DescribeGroupsRequest, DescribeGroupsResponse;
+            ListGroups: ListGroupsRequest, ListGroupsResponse;
+            IncrementalAlterConfigs: IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse;
         }
     };
 }

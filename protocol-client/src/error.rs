@@ -4,9 +4,13 @@
 //! again is decided in [`Error::retriable`] alone. The producer's verdicts (abort, fenced, fatal) are not here: they
 //! are a table in `oncewire-txn`.
 
+mod permission;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+
+pub use permission::{Permission, needed as needed_permission};
 
 use crate::config::{BrokerAddress, ConfigError};
 use crate::wire::error_code::{ErrorCode, Retry, codes, retry};
@@ -115,6 +119,8 @@ pub struct BrokerError {
     pub subject: String,
     /// The broker's own words, if it sent any.
     pub message: Option<String>,
+    /// Whom we logged in as, where a permission is missing and the configuration says.
+    pub user: Option<String>,
 }
 
 /// Why a connection could not be made; each variant tells an operator something else.
@@ -177,7 +183,28 @@ pub enum TlsSide {
 
 impl Error {
     pub(crate) fn broker(api: &'static str, code: i16, subject: impl Into<String>) -> Self {
-        Self::Broker(BrokerError { api, code, subject: subject.into(), message: None })
+        Self::Broker(BrokerError { api, code, subject: subject.into(), message: None, user: None })
+    }
+
+    /// The permission that a broker missed, when that is why it refused.
+    #[must_use]
+    pub fn missing_permission(&self) -> Option<Permission> {
+        match self {
+            Self::Broker(error) => needed_permission(error.api, error.code),
+            Self::Timeout { last: Some(last), .. } => last.missing_permission(),
+            _ => None,
+        }
+    }
+
+    /// Names the user that a permission is missing for.
+    #[must_use]
+    pub(crate) fn for_user(mut self, user: Option<&str>) -> Self {
+        if let Self::Broker(error) = &mut self
+            && needed_permission(error.api, error.code).is_some()
+        {
+            error.user = user.map(str::to_owned);
+        }
+        self
     }
 
     /// The Kafka error code, when a broker sent one (also through a [`Error::Timeout`]'s last attempt).
@@ -315,10 +342,36 @@ impl fmt::Display for BrokerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} for {} was answered with {}", self.api, self.subject, ErrorCode(self.code))?;
         match &self.message {
-            Some(message) if !message.is_empty() => write!(f, ": {message}"),
-            _ => Ok(()),
+            Some(message) if !message.is_empty() => write!(f, ": {message}")?,
+            _ => {}
+        }
+        if let Some(Permission { resource, operation }) = needed_permission(self.api, self.code) {
+            let who = match &self.user {
+                Some(user) => format!("user '{user}'"),
+                None => "the principal of this client".to_owned(),
+            };
+            write!(f, "; allow {who} the operation {operation} on this {resource}")?;
+        }
+        match advice(self.code) {
+            Some(advice) => write!(f, "; {advice}"),
+            None => Ok(()),
         }
     }
+}
+
+/// What to change after a mistake in the settings of a group's member.
+fn advice(code: i16) -> Option<&'static str> {
+    Some(match code {
+        codes::INCONSISTENT_GROUP_PROTOCOL => {
+            "the group's members are of another kind or share no protocol with this one: check that group.id is not another application's"
+        }
+        codes::INVALID_GROUP_ID => "group.id must not be empty",
+        codes::INVALID_SESSION_TIMEOUT => {
+            "session.timeout.ms must be within the broker's group.min.session.timeout.ms and group.max.session.timeout.ms"
+        }
+        codes::GROUP_MAX_SIZE_REACHED => "the broker's group.max.size allows no more members",
+        _ => return None,
+    })
 }
 
 impl fmt::Display for ConnectFailure {

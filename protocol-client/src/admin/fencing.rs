@@ -108,6 +108,7 @@ impl Admin {
         }
         for (id, pending) in sent {
             let outcome = pending.await.and_then(|reply| read(&id, &reply.body));
+            let outcome = outcome.map_err(|error| self.cluster.with_user(error));
             outcomes.insert(id, outcome);
         }
         outcomes

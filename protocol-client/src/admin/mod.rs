@@ -4,13 +4,15 @@
 
 mod configs;
 mod fencing;
+mod groups;
 mod offsets;
 mod producers;
 mod topics;
 mod transactions;
 
-pub use configs::ConfigEntry;
+pub use configs::{ConfigChange, ConfigEntry};
 pub use fencing::FencedProducer;
+pub use groups::{GroupDescription, GroupMemberDescription, ListedGroup};
 pub(crate) use offsets::Question;
 pub use offsets::{ListedOffset, OffsetSpec};
 pub use producers::ActiveProducer;

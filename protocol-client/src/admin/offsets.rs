@@ -96,7 +96,7 @@ impl Question {
                 return Ok(answers);
             }
             let error = match outcome {
-                Err(error) if !error.retriable() => return Err(error),
+                Err(error) if !error.retriable() => return Err(cluster.with_user(error)),
                 Err(error) => error,
                 // Leaders answered without mentioning some partitions.
                 Ok(()) => Error::broker(API, codes::UNKNOWN_TOPIC_OR_PARTITION, self.topic.clone()),

@@ -44,7 +44,7 @@ impl Admin {
         loop {
             let error = match self.try_producers(topic, partition, &subject).await {
                 Err(error) if error.retriable() => error,
-                other => return other,
+                other => return other.map_err(|error| self.cluster.with_user(error)),
             };
             let stale = error.leader_is_stale();
             retry.pause(error).await?;
@@ -74,6 +74,7 @@ impl Admin {
                 code: told.error_code,
                 subject: subject.to_owned(),
                 message: told.error_message.map(|message| message.to_string()),
+                user: None,
             }));
         }
         Ok(told.active_producers.iter().map(producer).collect())

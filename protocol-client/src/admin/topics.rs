@@ -44,7 +44,8 @@ impl Admin {
     /// Creates one topic and waits until its partitions have leaders in the metadata.
     ///
     /// # Errors
-    /// The broker's refusal, with its own words (invalid replication factor, policy, authorization);
+    /// The broker's refusal, with its own words (invalid replication factor, policy); [`Error::missing_permission`] says when
+    /// it was a permission;
     /// [`Error::Timeout`] after `default.api.timeout.ms`.
     ///
     /// # Cancel safety
@@ -60,7 +61,7 @@ impl Admin {
                     break if is_first { TopicOutcome::Existed } else { TopicOutcome::Created };
                 }
                 Err(error) if error.retriable() => retry.pause(error).await?,
-                Err(error) => return Err(error),
+                Err(error) => return Err(self.cluster.with_user(error)),
             }
             is_first = false;
         };
@@ -133,7 +134,7 @@ impl Admin {
                     return Ok(!is_first);
                 }
                 _ if error.retriable() => retry.pause(error).await?,
-                _ => return Err(error),
+                _ => return Err(self.cluster.with_user(error)),
             }
             is_first = false;
         }
@@ -188,7 +189,7 @@ fn creatable(topic: &NewTopic, default: i32) -> CreatableTopic {
 fn checked(api: &'static str, topic: &str, code: i16, message: Option<String>) -> Result<(), Error> {
     match code {
         codes::NONE => Ok(()),
-        code => Err(Error::Broker(BrokerError { api, code, subject: format!("topic {topic}"), message })),
+        code => Err(Error::Broker(BrokerError { api, code, subject: format!("topic {topic}"), message, user: None })),
     }
 }
 

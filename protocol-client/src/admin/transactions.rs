@@ -97,7 +97,7 @@ impl Admin {
                     }
                     retry.pause(error).await?;
                 }
-                other => return other.map(Some),
+                other => return other.map(Some).map_err(|error| self.cluster.with_user(error)),
             }
         }
     }
@@ -129,7 +129,7 @@ impl Admin {
             let found = loop {
                 match self.try_list(Target::Node(broker.id)).await {
                     Err(error) if error.retriable() => retry.pause(error).await?,
-                    other => break other?,
+                    other => break other.map_err(|error| self.cluster.with_user(error))?,
                 }
             };
             // While a coordinator moves, two brokers may both name an id.

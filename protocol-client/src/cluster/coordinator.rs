@@ -125,7 +125,7 @@ impl Cluster {
         key: String,
         found: Result<Found, Error>,
     ) -> Result<NodeId, Error> {
-        let found = found?;
+        let found = found.map_err(|error| self.with_user(error))?;
         tracing::debug!(?kind, key, node = found.node.0, address = %found.address, "coordinator found");
         self.inner.lock_metadata().add_broker(found.node, &found.address);
         self.inner.lock_coordinators().learn(kind, &key, found.node);
@@ -199,7 +199,7 @@ fn found(
 }
 
 fn refused(kind: CoordinatorKind, key: &str, code: i16, message: Option<String>) -> Result<Found, Error> {
-    Err(Error::Broker(BrokerError { api: API, code, subject: subject(kind, key), message }))
+    Err(Error::Broker(BrokerError { api: API, code, subject: subject(kind, key), message, user: None }))
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ const TOPICS_MAX: usize = 10_000;
 pub(super) struct Metadata {
     brokers: BTreeMap<NodeId, Broker>,
     controller: Option<NodeId>,
+    cluster_id: Option<String>,
     topics: HashMap<String, CachedTopic>,
     /// Topics that the last answer about them did not give.
     absent: HashMap<String, TopicAnswer>,
@@ -57,6 +58,9 @@ pub(super) enum TopicAnswer {
 impl Metadata {
     /// Takes an answer in.
     pub(super) fn apply(&mut self, response: MetadataResponse, now: Instant) {
+        if let Some(cluster_id) = &response.cluster_id {
+            self.cluster_id = Some(cluster_id.to_string());
+        }
         // A broker that just started may list none; what we know is then better.
         let brokers: BTreeMap<NodeId, Broker> = response.brokers.iter().filter_map(broker).collect();
         if !brokers.is_empty() {
@@ -204,6 +208,10 @@ impl Metadata {
 
     pub(super) fn brokers(&self) -> impl Iterator<Item = &Broker> {
         self.brokers.values()
+    }
+
+    pub(super) fn cluster_id(&self) -> Option<&str> {
+        self.cluster_id.as_deref()
     }
 
     pub(super) fn controller(&self) -> Option<NodeId> {

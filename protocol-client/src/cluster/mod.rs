@@ -185,6 +185,12 @@ impl Cluster {
         self.inner.lock_metadata().brokers().cloned().collect()
     }
 
+    /// The id that the cluster gave itself; `None` where its brokers tell none (before KIP-78).
+    #[must_use]
+    pub fn cluster_id(&self) -> Option<String> {
+        self.inner.lock_metadata().cluster_id().map(str::to_owned)
+    }
+
     /// Keeps the next request on this connection back for as long as a broker asked in `throttle_time_ms`.
     ///
     /// It happens by itself for every API whose answer starts with the throttle time. Produce's ends with it, so the
@@ -207,6 +213,11 @@ impl Cluster {
     /// Dropping the future leaves the connections ending; their tasks are then not waited for.
     pub async fn close(&self) {
         self.inner.connections.close().await;
+    }
+
+    /// The error, with the user that a missing permission is about.
+    pub(crate) fn with_user(&self, error: Error) -> Error {
+        error.for_user(self.inner.config.security.sasl.as_ref().map(|sasl| sasl.username.as_str()))
     }
 
     /// `default.api.timeout.ms`.

@@ -155,7 +155,9 @@ impl Cluster {
             return Ok(Some(topic));
         }
         match absence {
-            Some(TopicAnswer::Refused(code)) => Err(Error::broker("Metadata", code, format!("topic {name}"))),
+            Some(TopicAnswer::Refused(code)) => {
+                Err(self.with_user(Error::broker("Metadata", code, format!("topic {name}"))))
+            }
             Some(_) => Ok(None),
             // Another caller took the absence: ask again.
             None => Err(Error::broker("Metadata", codes::LEADER_NOT_AVAILABLE, format!("topic {name}"))),

@@ -28,7 +28,7 @@ const REBALANCE_GRACE: Duration = Duration::from_secs(5);
 const VERSION_LEAVE_MEMBERS: i16 = 3;
 const COORDINATOR: &str = "the group coordinator";
 
-/// Asks once.
+/// Asks once; a missing permission is told with the user that misses it.
 ///
 /// # Cancel safety
 /// Dropping the future detaches, as with [`Cluster::call`].
@@ -38,41 +38,50 @@ pub(super) async fn ask(
     join_purpose: Purpose,
     request: Request,
 ) -> Result<Answer, Error> {
+    try_ask(&cluster, &config, join_purpose, request).await.map_err(|error| cluster.with_user(error))
+}
+
+async fn try_ask(
+    cluster: &Cluster,
+    config: &GroupConfig,
+    join_purpose: Purpose,
+    request: Request,
+) -> Result<Answer, Error> {
     match request {
-        Request::FindCoordinator => find(&cluster, config.group_id).await,
+        Request::FindCoordinator => find(cluster, config.group_id.clone()).await,
         Request::Join { node, member_id, protocols, reason } => {
-            let call = rebalance_call(&config, node, join_purpose);
-            let build = |_| join_request(&config, &member_id, &protocols, &reason);
+            let call = rebalance_call(config, node, join_purpose);
+            let build = |_| join_request(config, &member_id, &protocols, &reason);
             let reply = cluster.call(call, build).await?;
-            read_join(&config, &protocols, reply.body)
+            read_join(config, &protocols, reply.body)
         }
         Request::Sync { node, member_id, generation, protocol, assignments } => {
-            let call = rebalance_call(&config, node, join_purpose);
+            let call = rebalance_call(config, node, join_purpose);
             let assignments = assignments.into_iter().map(|(member_id, assignment)| {
                 SyncGroupRequestAssignment::default().with_member_id(text(&member_id)).with_assignment(assignment)
             });
             let request = SyncGroupRequest::default()
-                .with_group_id(group_id(&config))
+                .with_group_id(group_id(config))
                 .with_generation_id(generation)
                 .with_member_id(text(&member_id))
                 .with_protocol_type(Some(text(&config.protocol_type)))
                 .with_protocol_name(Some(text(&protocol)))
                 .with_assignments(assignments.collect());
             let reply = cluster.call(call, |_| request).await?;
-            read_sync(&config, &protocol, reply.body)
+            read_sync(config, &protocol, reply.body)
         }
         Request::Heartbeat { node, member_id, generation } => {
             let request = HeartbeatRequest::default()
-                .with_group_id(group_id(&config))
+                .with_group_id(group_id(config))
                 .with_generation_id(generation)
                 .with_member_id(text(&member_id));
-            let reply = cluster.call(member_call(&config, node), |_| request).await?;
-            checked("Heartbeat", &config, reply.body.error_code).map(|()| Answer::Alive)
+            let reply = cluster.call(member_call(config, node), |_| request).await?;
+            checked("Heartbeat", config, reply.body.error_code).map(|()| Answer::Alive)
         }
         Request::Leave { node, member_id, reason } => {
-            let build = |version| leave_request(version, &config, &member_id, &reason);
-            let reply = cluster.call(member_call(&config, node), build).await?;
-            checked("LeaveGroup", &config, leave_code(&reply.body)).map(|()| Answer::Left)
+            let build = |version| leave_request(version, config, &member_id, &reason);
+            let reply = cluster.call(member_call(config, node), build).await?;
+            checked("LeaveGroup", config, leave_code(&reply.body)).map(|()| Answer::Left)
         }
     }
 }

@@ -499,7 +499,7 @@ impl LogReader {
     }
 
     fn refused(&self, index: i32, code: i16) -> Error {
-        Error::broker("Fetch", code, format!("{}-{index}", self.topic.name))
+        self.cluster.with_user(Error::broker("Fetch", code, format!("{}-{index}", self.topic.name)))
     }
 }
 
