@@ -20,6 +20,8 @@
 
 mod config;
 mod error;
+#[cfg(test)]
+mod golden_tests;
 mod json;
 mod keys;
 mod settings;

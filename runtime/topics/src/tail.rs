@@ -187,14 +187,13 @@ impl<S: FnMut(Tailed)> Following<S> {
                 self.pause = Some(Instant::now() + TROUBLE_PAUSE);
             }
             Step::Marked(Err(error)) | Step::Read(Err(error)) => self.failed(&error),
-            Step::Read(Ok(event)) => {
+            Step::Read(Ok(ReaderEvent::Records { records, .. })) => {
                 self.mended();
-                match event {
-                    ReaderEvent::Records { records, .. } => (self.sink)(Tailed::Records(records)),
-                    ReaderEvent::ReachedEnd => self.answer(&Ok(())),
-                    ReaderEvent::Idle => {}
-                }
+                (self.sink)(Tailed::Records(records));
             }
+            Step::Read(Ok(ReaderEvent::Idle)) => self.mended(),
+            // No sign that anything can be read: there may be nothing to read.
+            Step::Read(Ok(ReaderEvent::ReachedEnd)) => self.answer(&Ok(())),
         }
     }
 

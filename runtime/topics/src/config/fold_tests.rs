@@ -166,7 +166,8 @@ fn fencing_is_pending_while_a_commit_is_behind_the_last_task_count_record() {
 
 #[test]
 fn leftovers_of_a_deleted_connector_are_passed_over() {
-    let full = Log::default().connector("c", "1").tasks("c", [0]).commit("c", 1).count("c", 1).remove("c").connector("d", "1");
+    let full =
+        Log::default().connector("c", "1").tasks("c", [0]).commit("c", 1).count("c", 1).remove("c").connector("d", "1");
     let snapshot = full.compacted(false).snapshot();
     assert_eq!(snapshot.connectors().collect::<Vec<_>>(), ["d"]);
     assert!(snapshot.tasks("c").is_empty() && !snapshot.lost_tasks("c"));

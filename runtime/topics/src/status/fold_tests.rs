@@ -19,7 +19,8 @@ fn a_status_is_written_as_java_writes_it_and_read_back() {
         generation: 5,
         version: None,
     };
-    let text = r#"{"state":"FAILED","trace":"java.lang.Error\n\tat A","worker_id":"host:8083","generation":5,"version":null}"#;
+    let text =
+        r#"{"state":"FAILED","trace":"java.lang.Error\n\tat A","worker_id":"host:8083","generation":5,"version":null}"#;
     assert_eq!(String::from_utf8(records::status(&status)).unwrap(), text);
     let mut fold = StatusFold::default();
     apply(&mut fold, "status-connector-c", text);

@@ -4,8 +4,8 @@
 //! may pass waits again if it still matters; what the brokers refuse is logged and given up, as in Java.
 
 use super::topic::Shared;
-use oncewire_client::error::{BrokerError, Error};
 use oncewire_client::producer::{Delivery, PlainProducer, ProducerError, partition_for_key};
+use oncewire_client::wire::error_code::{Retry, retry};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -105,9 +105,7 @@ fn told(keys: Vec<String>, error: &ProducerError) -> Vec<String> {
 fn may_pass(error: &ProducerError) -> bool {
     match error {
         ProducerError::Stage(_) => false,
-        _ => error.code().is_none_or(|code| {
-            Error::Broker(BrokerError { api: "Produce", code, subject: String::new(), message: None }).retriable()
-        }),
+        _ => error.code().is_none_or(|code| !matches!(retry(code), Retry::Final)),
     }
 }
 
