@@ -1,8 +1,10 @@
 //! A worker in this process, a dev broker, and a source that does what a script says. What is visible is read back read_committed.
 #![allow(dead_code, unreachable_pub, unused_imports, reason = "each test binary uses its part of it")]
 
+mod herd;
 mod script;
 
+pub use herd::{Gate, Herd, Told};
 pub use script::{Event, Script, Step, forget, record, register};
 
 use oncewire_api::plugin::{Plugin, PluginFactory, PluginRegistry};
@@ -127,12 +129,16 @@ impl Stand {
         self.read("g-offsets").await
     }
 
-    async fn read(&self, topic: &str) -> Vec<(String, Option<String>)> {
+    /// Keys and values of a topic that read_committed shows.
+    pub async fn read(&self, topic: &str) -> Vec<(String, Option<String>)> {
         let cluster = self.cluster().await;
         let options = ReaderOptions { isolation: Isolation::Committed, ..ReaderOptions::default() };
         let mut reader = match LogReader::open(&cluster, topic, options).await {
             Ok(reader) => reader,
-            Err(Error::UnknownTopic { .. }) => return Vec::new(),
+            Err(Error::UnknownTopic { .. }) => {
+                cluster.close().await;
+                return Vec::new();
+            }
             Err(error) => panic!("{error}"),
         };
         let mut found = Vec::new();

@@ -41,6 +41,8 @@ pub enum Event {
     CommitRecord(i64),
     /// Its `stop` was called.
     Stopped,
+    /// The connector's `stop` was called.
+    ConnectorStopped,
 }
 
 /// Steps, and when they are used up polls without records until the stop.
@@ -102,6 +104,12 @@ impl Step {
 #[derive(Default)]
 pub struct ScriptedConnector(Properties);
 
+impl ScriptedConnector {
+    fn on(&self, key: &str) -> &str {
+        self.0.get(key).map(String::as_str).unwrap_or_default()
+    }
+}
+
 #[async_trait]
 impl SourceConnector for ScriptedConnector {
     fn version(&self) -> &str {
@@ -112,15 +120,53 @@ impl SourceConnector for ScriptedConnector {
         ConfigDef::new()
             .define(ConfigKey::required("script.id", ConfigType::String, Importance::High, "which script"))
             .define(ConfigKey::optional("records", ConfigType::String, Importance::Low, "keep: hear of each record"))
+            .define(ConfigKey::optional("on.start", ConfigType::String, Importance::Low, "panic, fail or hang"))
+            .define(ConfigKey::optional("on.stop", ConfigType::String, Importance::Low, "note or hang"))
+            .define(ConfigKey::optional("on.alter", ConfigType::String, Importance::Low, "panic, refuse or yes"))
+            .define(ConfigKey::optional("on.task.start", ConfigType::String, Importance::Low, "panic"))
+            .define(ConfigKey::optional("tasks", ConfigType::String, Importance::Low, "how many tasks"))
     }
 
-    async fn start(&mut self, _context: ConnectorContext, properties: &Properties) -> Result<(), ConnectorError> {
+    async fn start(&mut self, context: ConnectorContext, properties: &Properties) -> Result<(), ConnectorError> {
         self.0 = properties.clone();
-        Ok(())
+        match self.on("on.start") {
+            "panic" => panic!("a bug in the connector's start"),
+            "fail" => Err(ConnectorError::new("the source says no")),
+            "hang" => std::future::pending().await,
+            "complain" => {
+                context.request(oncewire_api::ConnectorRequest::ReconfigureTasks);
+                context.request(oncewire_api::ConnectorRequest::Fail("the source went away".into()));
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     async fn task_configs(&mut self, _tasks_max: usize) -> Result<Vec<Properties>, ConnectorError> {
-        Ok(vec![self.0.clone()])
+        let count = self.0.get("tasks").and_then(|count| count.parse().ok()).unwrap_or(1);
+        Ok(vec![self.0.clone(); count])
+    }
+
+    async fn alter_offsets(
+        &mut self,
+        properties: &Properties,
+        offsets: &[(SourcePartition, Option<SourceOffset>)],
+    ) -> Result<bool, ConnectorError> {
+        self.0 = properties.clone();
+        match self.on("on.alter") {
+            "panic" => panic!("a bug in alter_offsets"),
+            "refuse" => Err(ConnectorError::new(format!("{} offsets refused", offsets.len()))),
+            answer => Ok(answer == "yes"),
+        }
+    }
+
+    async fn stop(&mut self) {
+        if self.0.contains_key("on.stop") {
+            note(self.on("script.id"), Event::ConnectorStopped);
+        }
+        if self.on("on.stop") == "hang" {
+            std::future::pending().await
+        }
     }
 
     fn task(&self) -> Box<dyn SourceTask> {
@@ -152,6 +198,7 @@ impl SourceTask for ScriptedTask {
     async fn start(&mut self, context: TaskContext, properties: &Properties) -> Result<(), TaskError> {
         self.id = properties.get("script.id").cloned().unwrap_or_default();
         self.keep = properties.contains_key("records");
+        assert!(!properties.contains_key("on.task.start"), "a bug in the task's start");
         let stored = context.offset(&partition()).await?;
         note(&self.id, Event::Started(stored.and_then(|offset| offset.get("n")?.as_int())));
         self.context = Some(context);
