@@ -1,13 +1,30 @@
 //! Config providers: values that a configuration only refers to, `${provider:path:key}` (KIP-297, KIP-421).
 //!
 //! References are resolved where a value is used, and never stored: what is written to the config topic keeps them. What could not be
-//! resolved stays as it is written, as in Java, so that a person sees it.
+//! resolved stays as it is written, as in Java, so that a person sees it. Every value that was resolved is remembered as a secret, so that
+//! it can be hidden in traces and logs ([`Redactor`]).
 
-use std::collections::BTreeMap;
+mod properties_file;
+mod redactor;
+mod reference;
+mod sources;
+
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use oncewire_api::Properties;
 use oncewire_api::config_def::NullableProperties;
+
+pub use redactor::{MASK, Redactor, SECRET_BYTES_MIN};
+use reference::{Piece, has_reference, pieces};
+pub use sources::FILE_BYTES_MAX;
+use sources::{Opened, Source};
+
+/// So many secrets are remembered; of more, the oldest is forgotten.
+pub const SECRETS_MAX: usize = 1000;
+
+const PROVIDERS: &str = "config.providers";
 
 /// Why a value behind a reference cannot be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +58,10 @@ impl std::error::Error for ProviderError {}
 
 /// The config providers of a worker. A cheap clone; all clones remember the same secrets.
 #[derive(Clone, Debug, Default)]
-pub struct ConfigProviders {}
+pub struct ConfigProviders {
+    sources: Arc<BTreeMap<String, Source>>,
+    secrets: Arc<Mutex<Secrets>>,
+}
 
 impl ConfigProviders {
     /// The providers that `config.providers` names.
@@ -49,19 +69,43 @@ impl ConfigProviders {
     /// # Errors
     /// [`ProviderError::Config`] for a class that there is not, or a parameter that cannot be read.
     pub fn from_worker(worker: &Properties) -> Result<Self, ProviderError> {
-        let _ = worker;
-        Ok(Self {})
+        let listed = worker.get(PROVIDERS).map(|list| list.trim()).unwrap_or_default();
+        let mut sources = BTreeMap::new();
+        for name in listed.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            let key = |last: &str| format!("{PROVIDERS}.{name}.{last}");
+            let error = |key: String, message: String| ProviderError::Config { key, message };
+            let class = worker
+                .get(&key("class"))
+                .ok_or_else(|| error(key("class"), format!("it must name the class of the provider '{name}'")))?;
+            let prefix = key("param.");
+            let parameters = worker
+                .iter()
+                .filter_map(|(key, value)| Some((key.strip_prefix(&prefix)?.to_owned(), value.clone())))
+                .collect();
+            let source = Source::new(class, &parameters).map_err(|(parameter, message)| match parameter {
+                "" => error(key("class"), message),
+                parameter => error(format!("{prefix}{parameter}"), message),
+            })?;
+            sources.insert(name.to_owned(), source);
+        }
+        Ok(Self { sources: Arc::new(sources), secrets: Arc::default() })
     }
 
-    /// The worker's own properties with their references resolved.
+    /// The worker's own properties with their references resolved. Those of the providers themselves are left as they are.
     ///
     /// # Errors
     /// [`ProviderError::Read`].
     pub fn resolve_worker(&self, worker: &Properties) -> Result<Properties, ProviderError> {
-        Ok(worker.clone())
+        let mut opened = BTreeMap::new();
+        let mut one = |key: &String, value: &String| match key.starts_with(PROVIDERS) {
+            true => Ok(value.clone()),
+            false => self.resolve_text(value, &mut opened),
+        };
+        worker.iter().map(|(key, value)| Ok((key.clone(), one(key, value)?))).collect()
     }
 
-    /// A connector's or a task's properties with their references resolved; properties that are null are left out.
+    /// A connector's or a task's properties with their references resolved; properties that are null are left out. Reads files in the
+    /// calling thread.
     ///
     /// # Errors
     /// [`ProviderError::Read`].
@@ -75,38 +119,104 @@ impl ConfigProviders {
     /// # Errors
     /// [`ProviderError::Read`].
     pub fn resolve_nullable(&self, raw: &NullableProperties) -> Result<NullableProperties, ProviderError> {
-        Ok(raw.clone())
+        let mut opened = BTreeMap::new();
+        let mut one = |value: &String| self.resolve_text(value, &mut opened);
+        raw.iter().map(|(key, value)| Ok((key.clone(), value.as_ref().map(&mut one).transpose()?))).collect()
     }
 
     /// A task configuration as it is stored: under each key whose value in the connector's raw configuration holds a reference, that
     /// raw value in place of the resolved one.
     pub fn keep_references(raw: &NullableProperties, task: &Properties) -> Properties {
-        let _ = raw;
-        task.clone()
+        let stored = |key: &String, value: &String| {
+            let given = raw.get(key).and_then(Option::as_ref).filter(|given| has_reference(given));
+            given.unwrap_or(value).clone()
+        };
+        task.iter().map(|(key, value)| (key.clone(), stored(key, value))).collect()
+    }
+
+    /// Hides every value that was resolved so far; one that is resolved later is not known to it.
+    pub fn redactor(&self) -> Redactor {
+        self.secrets.lock().unwrap_or_else(PoisonError::into_inner).redactor()
     }
 
     /// Hides every value that was resolved so far.
-    pub fn redactor(&self) -> Redactor {
-        Redactor::default()
-    }
-}
-
-/// Hides secrets in text.
-#[derive(Clone, Default)]
-pub struct Redactor {
-    secrets: BTreeMap<String, ()>,
-}
-
-impl Redactor {
-    /// The text with every secret masked.
     pub fn redact(&self, text: &str) -> String {
-        let _ = &self.secrets;
-        text.to_owned()
+        self.redactor().redact(text)
+    }
+
+    fn resolve_text<'a>(
+        &'a self,
+        text: &str,
+        opened: &mut BTreeMap<(String, String), Option<Opened>>,
+    ) -> Result<String, ProviderError> {
+        let mut out = String::with_capacity(text.len());
+        for piece in pieces(text) {
+            match piece {
+                Piece::Text(text) => out.push_str(text),
+                Piece::Reference(reference, written) => {
+                    let value = self.value(reference, opened)?;
+                    out.push_str(value.as_deref().unwrap_or(written));
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// Each path is opened once for all references of a configuration, so that they fit together.
+    fn value(
+        &self,
+        reference: reference::Reference<'_>,
+        opened: &mut BTreeMap<(String, String), Option<Opened>>,
+    ) -> Result<Option<String>, ProviderError> {
+        let Some(source) = self.sources.get(reference.provider) else { return Ok(None) };
+        let failed = |message| ProviderError::Read { provider: reference.provider.into(), message };
+        let place = (reference.provider.to_owned(), reference.path.to_owned());
+        let at_path = match opened.entry(place) {
+            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::btree_map::Entry::Vacant(entry) => {
+                entry.insert(source.open(reference.path).map_err(failed)?)
+            }
+        };
+        let Some(at_path) = at_path else { return Ok(None) };
+        let value = at_path.value(reference.key).map_err(failed)?;
+        if let Some(value) = &value {
+            self.secrets.lock().unwrap_or_else(PoisonError::into_inner).remember(value);
+        }
+        Ok(value)
     }
 }
 
-impl fmt::Debug for Redactor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Redactor({} secrets)", self.secrets.len())
+/// What was resolved, the newest last.
+#[derive(Default)]
+struct Secrets {
+    values: VecDeque<String>,
+    /// Made when it is asked for, kept until there is another secret.
+    redactor: Option<Redactor>,
+}
+
+impl Secrets {
+    fn remember(&mut self, value: &str) {
+        if value.len() < SECRET_BYTES_MIN || self.values.iter().any(|known| known == value) {
+            return;
+        }
+        if self.values.len() == SECRETS_MAX {
+            self.values.pop_front();
+        }
+        self.values.push_back(value.to_owned());
+        self.redactor = None;
+    }
+
+    fn redactor(&mut self) -> Redactor {
+        let values = &self.values;
+        self.redactor.get_or_insert_with(|| Redactor::new(values.iter().map(String::as_str))).clone()
     }
 }
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} secrets", self.values.len())
+    }
+}
+
+#[cfg(test)]
+mod tests;
