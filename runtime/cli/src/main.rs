@@ -1,8 +1,10 @@
 //! The `oncewire` command line: arguments in, one subcommand, one exit code. Everything else lives in the crates below.
 
+mod check_acls;
 mod consume;
 mod demo;
 mod dev_broker;
+mod distributed;
 mod exit;
 mod logging;
 mod plugins;
@@ -20,7 +22,7 @@ use std::process::ExitCode;
     name = "oncewire",
     version,
     max_term_width = 120,
-    after_help = "Examples:\n  oncewire demo\n  oncewire standalone worker.properties connector.properties\n  \
+    after_help = "Examples:\n  oncewire demo\n  oncewire distributed worker.properties\n  oncewire standalone worker.properties connector.properties\n  \
                   oncewire consume --bootstrap-server localhost:9092 --topic t --from-beginning\n\n\
                   Exit codes: 0 done, 1 a task failed, 2 wrong arguments or configuration, 3 could not start,\n            \
                   4 the auditor is not content, 5 superseded by a newer worker"
@@ -34,6 +36,8 @@ struct Cli {
 enum Command {
     /// Watch a file arrive exactly once while its worker is killed again and again
     Demo(demo::DemoArgs),
+    /// Run a worker of a group, with Java workers or without (the counterpart of connect-distributed)
+    Distributed(distributed::DistributedArgs),
     /// Run connectors in this one process, exactly-once (the counterpart of connect-standalone)
     Standalone(standalone::StandaloneArgs),
     /// Run the embedded broker on its own; data is in memory, never for production
@@ -42,6 +46,8 @@ enum Command {
     Consume(consume::ConsumeArgs),
     /// Audit a topic: gaps, duplicates, order, open transactions, stored offsets
     Verify(verify::VerifyArgs),
+    /// Print what has to be granted on a cluster with ACLs, as kafka-acls commands
+    CheckAcls(check_acls::CheckAclsArgs),
     /// List the connectors and converters in this binary
     Plugins(plugins::PluginsArgs),
 }
@@ -56,6 +62,8 @@ fn main() -> ExitCode {
     let ended = runtime.block_on(async {
         match cli.command {
             Command::Demo(args) => demo::run(args).await,
+            Command::Distributed(args) => distributed::run(args).await,
+            Command::CheckAcls(args) => check_acls::run(&args),
             Command::Standalone(args) => standalone::run(args).await,
             Command::DevBroker(args) => dev_broker::run(args).await,
             Command::Consume(args) => consume::run(args).await,

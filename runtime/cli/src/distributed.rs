@@ -1,0 +1,63 @@
+//! `oncewire distributed`: the counterpart of connect-distributed, for a group with Java workers or without.
+
+use crate::exit::{Exit, Stop};
+use crate::logging::{Levels, root_level};
+use crate::registry::registry;
+use crate::standalone::asked_to_stop;
+use clap::Args;
+use oncewire_api::stop_signal;
+use oncewire_distributed::loggers::Loggers;
+use oncewire_distributed::{StartError, prepare};
+use oncewire_worker::config::properties::read_properties;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  oncewire distributed worker.properties\n\n\
+    worker.properties, the least (the file of a Java worker works as it is):\n  bootstrap.servers=localhost:9092\n  group.id=connect-cluster\n  \
+    key.converter=org.apache.kafka.connect.json.JsonConverter\n  value.converter=org.apache.kafka.connect.json.JsonConverter\n  \
+    config.storage.topic=connect-configs\n  offset.storage.topic=connect-offsets\n  status.storage.topic=connect-status\n  \
+    exactly.once.source.support=enabled\n\n\
+    Then, over REST (http://localhost:8083 unless listeners says otherwise):\n  \
+    curl -X PUT -H 'Content-Type: application/json' localhost:8083/connectors/lines/config -d \\\n    \
+    '{\"connector.class\":\"FileStreamSource\",\"file\":\"/var/log/app.log\",\"topic\":\"app-log\"}'\n\n\
+    SIGTERM or Ctrl-C stops in good order. To hand the tasks over first: curl -X POST localhost:8083/worker/drain")]
+pub(crate) struct DistributedArgs {
+    /// The worker's properties, as for connect-distributed
+    worker: PathBuf,
+}
+
+pub(crate) async fn run(args: DistributedArgs) -> Result<Exit, Stop> {
+    let properties = read_properties(&args.worker).map_err(|error| Stop::usage(error.to_string()))?;
+    let loggers = Loggers::new(&root_level(), Arc::new(Levels));
+    let of = args.worker.display().to_string();
+    let prepared = prepare(&of, &properties, registry(), loggers).map_err(stopped)?;
+    let (trigger, signal) = stop_signal();
+    let running = tokio::select! {
+        running = prepared.start(signal) => running.map_err(stopped)?,
+        () = asked_to_stop() => return Ok(Exit::Done),
+    };
+    tracing::info!("REST is at {}", running.url());
+    let ended = running.ended();
+    tokio::pin!(ended);
+    let ended = tokio::select! {
+        ended = &mut ended => ended,
+        () = asked_to_stop() => {
+            tracing::info!("stopping");
+            trigger.stop();
+            tokio::select! {
+                ended = &mut ended => ended,
+                // A second signal: a person does not want to wait for the graceful end.
+                () = asked_to_stop() => return Err(Stop::failed("stopped before the worker had ended")),
+            }
+        }
+    };
+    ended.map(|()| Exit::Done).map_err(Stop::failed)
+}
+
+fn stopped(error: StartError) -> Stop {
+    match &error {
+        StartError::Config { .. } => Stop::usage(error.to_string()),
+        StartError::Start(_) => Stop::not_started(error.to_string()),
+    }
+}

@@ -1,0 +1,115 @@
+//! Which properties the worker's own clients get. Names as a Java worker's, so that quotas and broker logs fit both.
+
+use crate::config::{DistributedConfig, ExactlyOnce, TopicSettings};
+use oncewire_api::Properties;
+use oncewire_client::config::{ClientConfig, ProducerConfig};
+use oncewire_client::group::GroupConfig;
+use oncewire_client::producer::PlainConfig;
+use oncewire_client::reader::Isolation;
+use oncewire_topics::LeaderProducer;
+use std::time::Duration;
+
+/// How long one attempt to write a status may take: 30 s, after which the newest status is sent anew.
+const STATUS_DELIVERY: Duration = Duration::from_secs(30);
+
+/// The first wait before a request is sent again, unless the user says otherwise; as for tasks.
+const RETRY_BACKOFF_MS: &str = "20";
+
+/// A connection's configuration from the worker's top-level properties.
+///
+/// # Errors
+/// What the client refuses, naming the property.
+pub fn client(config: &DistributedConfig, role: &str) -> Result<ClientConfig, String> {
+    let mut properties = config.originals.clone();
+    properties.entry("retry.backoff.ms".to_owned()).or_insert_with(|| RETRY_BACKOFF_MS.to_owned());
+    let (mut client, _) = ClientConfig::from_properties(&properties).map_err(|error| error.to_string())?;
+    client.client_id = format!("{}{role}", config.client_id_base());
+    Ok(client)
+}
+
+/// The membership's connection: `client.id` if it is set, else `connect-<worker id>`.
+///
+/// # Errors
+/// As [`client`].
+pub fn group_client(config: &DistributedConfig, worker_id: &str) -> Result<ClientConfig, String> {
+    let mut group = client(config, "")?;
+    group.client_id = match config.client_id.trim() {
+        "" => format!("connect-{worker_id}"),
+        given => given.to_owned(),
+    };
+    Ok(group)
+}
+
+/// The membership.
+pub fn group(config: &DistributedConfig) -> GroupConfig {
+    GroupConfig {
+        group_id: config.group_id.clone(),
+        protocol_type: "connect".to_owned(),
+        session_timeout: config.session_timeout,
+        rebalance_timeout: config.rebalance_timeout,
+        heartbeat_interval: config.heartbeat_interval,
+    }
+}
+
+/// How internal topics are read: committed data only where exactly-once is enabled, else as the user says.
+pub fn isolation(config: &DistributedConfig) -> Isolation {
+    let given = config.originals.get("isolation.level").map(|level| level.trim().to_ascii_lowercase());
+    match (config.exactly_once, given.as_deref()) {
+        (ExactlyOnce::Enabled, _) | (_, Some("read_committed")) => Isolation::Committed,
+        _ => Isolation::Uncommitted,
+    }
+}
+
+/// Writes without privilege.
+///
+/// # Errors
+/// What the producer refuses.
+pub fn plain_producer(config: &DistributedConfig) -> Result<PlainConfig, String> {
+    let mut properties = sizes(&config.originals);
+    // The sizes and times have one definition; the transactional id is not used.
+    properties.insert("transactional.id".to_owned(), "none".to_owned());
+    let (read, _) = ProducerConfig::from_properties(&properties).map_err(|error| error.to_string())?;
+    let mut plain = PlainConfig { delivery_timeout: STATUS_DELIVERY, max_in_flight: 1, ..PlainConfig::default() };
+    plain.max_block = read.max_block.min(STATUS_DELIVERY);
+    plain.batch_bytes = read.batch_bytes;
+    plain.buffer_memory_bytes = read.buffer_memory_bytes;
+    Ok(plain)
+}
+
+/// The leader's transactional producer, where its writes are fenced (KIP-618).
+///
+/// # Errors
+/// What the clients refuse.
+pub fn leader_producer(config: &DistributedConfig) -> Result<Option<LeaderProducer>, String> {
+    if !config.exactly_once.leader_is_transactional() {
+        return Ok(None);
+    }
+    let mut properties = sizes(&config.originals);
+    properties.insert("transactional.id".to_owned(), format!("connect-cluster-{}", config.group_id));
+    let (producer, _) = ProducerConfig::from_properties(&properties).map_err(|error| error.to_string())?;
+    Ok(Some(LeaderProducer { client: client(config, "configs-leader")?, producer }))
+}
+
+/// Properties of a producer at the worker's top level that are not for its tasks alone.
+fn sizes(originals: &Properties) -> Properties {
+    let known = [
+        "batch.size",
+        "buffer.memory",
+        "max.request.size",
+        "max.block.ms",
+        "transaction.timeout.ms",
+        "compression.type",
+    ];
+    let given = originals.iter().filter(|(key, _)| known.contains(&key.as_str()));
+    given.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+/// As the topic crate has it.
+pub fn topic(settings: &TopicSettings) -> oncewire_topics::TopicSettings {
+    oncewire_topics::TopicSettings {
+        name: settings.name.clone(),
+        partitions: Some(settings.partitions).filter(|partitions| *partitions > 0),
+        replication_factor: Some(settings.replication_factor).filter(|replicas| *replicas > 0),
+        configs: settings.configs.clone(),
+    }
+}

@@ -1,0 +1,92 @@
+//! Creating, changing, stopping and deleting connectors: what the leader writes when it is asked to.
+
+use super::errors::{not_leader, unknown_connector};
+use super::tick::Tick;
+use oncewire_rest::HerderError;
+use oncewire_rest::herder::{Answer, Put, Replace};
+use oncewire_rest::model::{ConfigMap, ConnectorInfo, InitialState, TaskId};
+use oncewire_topics::{ConfigSnapshot, TargetState};
+
+/// Own offsets topic of a connector.
+const OFFSETS_TOPIC: &str = "offsets.storage.topic";
+
+impl Tick {
+    pub(super) async fn put_connector(
+        &mut self,
+        name: String,
+        mut config: ConfigMap,
+        initial_state: Option<InitialState>,
+        replace: Replace,
+    ) -> Answer<Put> {
+        if !self.leads() {
+            return Err(not_leader(&self.parts.view));
+        }
+        let snapshot = self.parts.view.snapshot();
+        let created = !snapshot.contains(&name);
+        if !created && replace == Replace::Forbidden {
+            return Err(HerderError::AlreadyExists(format!("Connector {name} already exists")));
+        }
+        if created && let Some(topic) = self.own_offsets_topic(&name) {
+            // From now on it is the connector's own property, so that every worker, whatever its settings, agrees.
+            config.entry(OFFSETS_TOPIC.to_owned()).or_insert(Some(topic));
+        }
+        let target = initial_state.map(|state| match state {
+            InitialState::Running => TargetState::Started,
+            InitialState::Paused => TargetState::Paused,
+            InitialState::Stopped => TargetState::Stopped,
+        });
+        let written = self.parts.view.configs.put_connector(&name, &config, target).await;
+        self.written(written)?;
+        let kind = Some(crate::kinds::kind(&self.parts.registry, &config));
+        let tasks = task_ids(&snapshot, &name);
+        Ok(Put { created, connector: ConnectorInfo { name, config, tasks, kind } })
+    }
+
+    /// `offsets.storage.topic.template`, filled in.
+    fn own_offsets_topic(&self, connector: &str) -> Option<String> {
+        let template = self.parts.worker.config().offsets_topic_template.as_ref()?;
+        Some(template.replace("${connector}", connector))
+    }
+
+    pub(super) async fn delete_connector(&mut self, name: &str) -> Answer<()> {
+        if !self.leads() {
+            return Err(not_leader(&self.parts.view));
+        }
+        if !self.parts.view.snapshot().contains(name) {
+            return Err(unknown_connector(name));
+        }
+        let written = self.parts.view.configs.remove_connector(name).await;
+        self.written(written)
+    }
+
+    /// Pauses or resumes; any worker may.
+    pub(super) async fn put_target(&mut self, name: &str, state: TargetState) -> Answer<()> {
+        if !self.parts.view.snapshot().contains(name) {
+            return Err(HerderError::NotFound(format!("Unknown connector {name}")));
+        }
+        let written = self.parts.view.configs.put_target_state(name, state).await;
+        self.written(written)
+    }
+
+    /// No tasks first, then the state: a worker that sees the state alone would still have tasks to run.
+    pub(super) async fn stop_connector(&mut self, name: &str) -> Answer<()> {
+        if !self.leads() {
+            return Err(not_leader(&self.parts.view));
+        }
+        if !self.parts.view.snapshot().contains(name) {
+            return Err(HerderError::NotFound(format!("Unknown connector {name}")));
+        }
+        let written = self.parts.view.configs.put_task_configs(name, &[]).await;
+        self.written(written)?;
+        let written = self.parts.view.configs.put_target_state(name, TargetState::Stopped).await;
+        self.written(written)?;
+        let read = self.parts.view.configs.refresh(self.parts.config.sync_timeout).await;
+        self.written(read)
+    }
+}
+
+/// The ids of a connector's tasks, in order.
+pub fn task_ids(snapshot: &ConfigSnapshot, connector: &str) -> Vec<TaskId> {
+    let tasks = snapshot.tasks(connector).into_iter().filter_map(|task| i32::try_from(task).ok());
+    tasks.map(|task| TaskId { connector: connector.to_owned(), task }).collect()
+}

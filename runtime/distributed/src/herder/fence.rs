@@ -1,0 +1,183 @@
+//! Rounds of zombie fencing, by the leader (KIP-618): before new tasks of a source connector may start, the producers of all
+//! older ones are fenced, and a record says so.
+//!
+//! One round per connector at a time; who comes later waits for the same one. New task configurations while a round is under
+//! way make it void: its tasks are old already.
+
+use super::command::Reply;
+use super::errors::{not_leader, unknown_connector};
+use super::job::Done;
+use super::offsets::OffsetsJob;
+use super::tick::{Tick, answer};
+use crate::decide::fencing::{Fencing, fencing};
+use oncewire_client::admin::Admin;
+use oncewire_client::cluster::Cluster;
+use oncewire_rest::HerderError;
+use oncewire_rest::model::ConnectorType;
+use oncewire_worker::config::clients::admin_client;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Stored as the transaction timeout of a fenced id until its next owner sets its own: 60 s, as brokers' lowest common cap
+/// allows (KAFKA-16047), where Java asks for 90 s.
+const FENCE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long a round may take: 90 s, as long as a REST request may.
+const ROUND_MAX: Duration = Duration::from_secs(90);
+
+/// Who waits for a round.
+#[derive(Debug)]
+pub enum Waiter {
+    /// A task that wants to start, here or on another worker.
+    Reply(Reply<()>),
+    /// A change of offsets, which goes on when the round is done.
+    Offsets(OffsetsJob),
+}
+
+/// The rounds under way. Bound: one for each connector.
+#[derive(Debug, Default)]
+pub struct Rounds(BTreeMap<String, ActiveRound>);
+
+#[derive(Debug)]
+struct ActiveRound {
+    waiters: Vec<Waiter>,
+    generation: u64,
+    tasks: u32,
+    superseded: bool,
+}
+
+impl Rounds {
+    /// New task configurations were committed.
+    pub(super) fn supersede(&mut self, connector: &str) {
+        if let Some(round) = self.0.get_mut(connector) {
+            round.superseded = true;
+        }
+    }
+
+    /// The worker stops.
+    pub(super) fn fail_all(&mut self, error: &HerderError) {
+        for round in std::mem::take(&mut self.0).into_values() {
+            for waiter in round.waiters {
+                waiter.fail(error.clone());
+            }
+        }
+    }
+}
+
+impl Waiter {
+    pub(super) fn fail(self, error: HerderError) {
+        match self {
+            Self::Reply(reply) => answer(reply, Err(error)),
+            Self::Offsets(job) => answer(job.reply, Err(error)),
+        }
+    }
+}
+
+impl Tick {
+    /// Begins a round, joins the one under way, or finds that none is needed.
+    pub(super) async fn fence(&mut self, name: String, waiter: Waiter) {
+        if !self.leads() {
+            return waiter.fail(not_leader(&self.parts.view));
+        }
+        if let Some(round) = self.rounds.0.get_mut(&name) {
+            return round.waiters.push(waiter);
+        }
+        let read = self.parts.view.configs.refresh(self.parts.config.sync_timeout).await;
+        if let Err(error) = read {
+            return waiter.fail(HerderError::Internal(format!("Failed to read to end of config topic: {error}")));
+        }
+        let snapshot = self.parts.view.snapshot();
+        let Some(config) = snapshot.config(&name) else { return waiter.fail(unknown_connector(&name)) };
+        if crate::kinds::kind(&self.parts.registry, config) != ConnectorType::Source {
+            return waiter.fail(HerderError::BadRequest(format!("Connector {name} is not a source connector")));
+        }
+        let (pending, recorded) = (snapshot.pending_fencing(&name), snapshot.task_count_record(&name));
+        match fencing(&self.parts.config.group_id, &name, pending, recorded, snapshot.task_count(&name)) {
+            Fencing::NotNeeded => self.let_in(waiter),
+            Fencing::Record { tasks } => {
+                let written = self.parts.view.configs.put_task_count(&name, tasks).await;
+                match self.written(written) {
+                    Ok(()) => self.let_in(waiter),
+                    Err(error) => waiter.fail(error),
+                }
+            }
+            Fencing::Fence { ids, tasks } => {
+                let generation = snapshot.generation(&name);
+                let round = ActiveRound { waiters: vec![waiter], generation, tasks, superseded: false };
+                tracing::info!(connector = name, ids = ids.len(), "fencing the producers of older tasks");
+                match self.parts.providers.resolve(config) {
+                    Ok(resolved) => {
+                        let client = admin_client(self.parts.worker.config(), &resolved, &name);
+                        self.rounds.0.insert(name.clone(), round);
+                        self.jobs.spawn(async move {
+                            let result = match client {
+                                Ok(client) => fence_ids(client, &ids).await,
+                                Err(problem) => Err(problem),
+                            };
+                            Done::Fenced { connector: name, result }
+                        });
+                    }
+                    Err(problem) => {
+                        round
+                            .waiters
+                            .into_iter()
+                            .for_each(|waiter| waiter.fail(HerderError::Internal(problem.to_string())));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Fenced: the record is written if nothing changed meanwhile, and all who wait are let in or told why not.
+    pub(super) async fn on_fenced(&mut self, connector: String, result: Result<(), String>) {
+        let Some(round) = self.rounds.0.remove(&connector) else { return };
+        let ended = self.end_round(&connector, &round, result).await;
+        for waiter in round.waiters {
+            match &ended {
+                Ok(()) => self.let_in(waiter),
+                Err(error) => waiter.fail(error.clone()),
+            }
+        }
+    }
+
+    async fn end_round(
+        &mut self,
+        connector: &str,
+        round: &ActiveRound,
+        result: Result<(), String>,
+    ) -> Result<(), HerderError> {
+        if round.superseded {
+            return Err(HerderError::Conflict(
+                "Failed to complete zombie fencing because a new set of task configs was generated".to_owned(),
+            ));
+        }
+        result.map_err(|problem| HerderError::Internal(format!("Failed to perform zombie fencing: {problem}")))?;
+        let read = self.parts.view.configs.refresh(self.parts.config.sync_timeout).await;
+        read.map_err(|error| HerderError::Internal(format!("Failed to read to end of config topic: {error}")))?;
+        if self.parts.view.snapshot().generation(connector) != round.generation {
+            return Err(HerderError::Conflict(
+                "Fencing failed because new task configurations were generated for the connector".to_owned(),
+            ));
+        }
+        let written = self.parts.view.configs.put_task_count(connector, round.tasks).await;
+        self.written(written)
+    }
+
+    fn let_in(&mut self, waiter: Waiter) {
+        match waiter {
+            Waiter::Reply(reply) => answer(reply, Ok(())),
+            Waiter::Offsets(job) => self.go_on_with_offsets(job),
+        }
+    }
+}
+
+/// Fences with the connector's own rights.
+async fn fence_ids(client: oncewire_client::config::ClientConfig, ids: &[String]) -> Result<(), String> {
+    let cluster = Cluster::connect(client).await.map_err(|error| error.to_string())?;
+    let fenced = Admin::new(cluster.clone()).fence_producers(ids, FENCE_TIMEOUT, ROUND_MAX).await;
+    cluster.close().await;
+    for (id, result) in fenced {
+        result.map_err(|error| format!("transactional id {id:?} can't be fenced: {error}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! What a source task asks of the group before it may write exactly once (KIP-618): a round of fencing by the leader, and,
+//! once its producer has the transactional id, that it is still wanted.
+//!
+//! A leader that is not known, moves, or has not distributed its key yet is asked again for a while: Java fails the task then
+//! and waits for a person.
+
+use super::command::Command;
+use crate::decide::backoff::repeat_wait;
+use crate::view::View;
+use async_trait::async_trait;
+use oncewire_rest::herder::Answer;
+use oncewire_rest::{HerderError, RestClient, SigningKey};
+use oncewire_worker::worker::TaskGate;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+/// How long a leader is looked for: 60 s.
+const FENCE_PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long the config topic may take to be read to its end before a task starts: 5 minutes, longer than any transaction of
+/// a leader may stay open.
+const READ_MAX: Duration = Duration::from_secs(300);
+
+/// One task's gate.
+pub struct Gate {
+    pub(super) connector: String,
+    pub(super) task: u32,
+    pub(super) generation: u64,
+    pub(super) view: View,
+    pub(super) commands: mpsc::Sender<Command>,
+    pub(super) rest: RestClient,
+    pub(super) signature_algorithm: String,
+}
+
+#[async_trait]
+impl TaskGate for Gate {
+    async fn fence(&self) -> Result<(), String> {
+        let deadline = Instant::now() + FENCE_PATIENCE;
+        let mut attempt = 1;
+        loop {
+            let error = match self.ask_leader().await {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            };
+            let wait = repeat_wait(attempt);
+            if !is_passing(&error) || Instant::now() + wait > deadline {
+                return Err(format!("Failed to perform round of zombie fencing: {}", words(&error)));
+            }
+            tracing::debug!(
+                connector = self.connector,
+                task = self.task,
+                "fencing is asked for again: {}",
+                words(&error)
+            );
+            tokio::time::sleep(wait).await;
+            attempt += 1;
+        }
+    }
+
+    async fn verify(&self) -> Result<(), String> {
+        self.view.configs.refresh(READ_MAX).await.map_err(|error| error.to_string())?;
+        let (reply, answer) = oneshot::channel();
+        let (name, task, generation) = (self.connector.clone(), self.task, self.generation);
+        self.ask(Command::Verify { name, task, generation, reply }, answer).await.map_err(|error| words(&error))
+    }
+}
+
+impl Gate {
+    async fn ask_leader(&self) -> Answer<()> {
+        let group = self.view.group();
+        if group.leads {
+            let (reply, answer) = oneshot::channel();
+            return self.ask(Command::Fence { name: self.connector.clone(), reply }, answer).await;
+        }
+        let Some(url) = group.leader_url.clone() else { return Err(HerderError::NotLeader { leader_url: None }) };
+        let snapshot = self.view.snapshot();
+        let key = snapshot.session_key().filter(|_| group.is_signed());
+        let key = key.map(|key| SigningKey { algorithm: &self.signature_algorithm, key: &key.key });
+        self.rest.fence(&url, &self.connector, key).await
+    }
+
+    async fn ask(&self, command: Command, answer: oneshot::Receiver<Answer<()>>) -> Answer<()> {
+        let gone = || HerderError::Unavailable("Worker is shutting down".to_owned());
+        self.commands.send(command).await.map_err(|_| gone())?;
+        answer.await.unwrap_or_else(|_| Err(gone()))
+    }
+}
+
+/// Whether asking again may help: the leader changes, a key is on its way, a connection broke.
+fn is_passing(error: &HerderError) -> bool {
+    match error {
+        HerderError::NotLeader { .. } | HerderError::RebalanceExpected | HerderError::Unavailable(_) => true,
+        HerderError::Status { code, message } => {
+            matches!(code, 403 | 503) || (*code == 409 && !message.contains("task config"))
+        }
+        HerderError::Internal(message) => message.contains("IO Error"),
+        _ => false,
+    }
+}
+
+fn words(error: &HerderError) -> String {
+    match error {
+        HerderError::NotFound(message)
+        | HerderError::AlreadyExists(message)
+        | HerderError::BadRequest(message)
+        | HerderError::Forbidden(message)
+        | HerderError::Conflict(message)
+        | HerderError::Unavailable(message)
+        | HerderError::Internal(message) => message.clone(),
+        HerderError::Status { code, message } => format!("{message} (code {code})"),
+        HerderError::NotLeader { .. } => "no leader of the group is known".to_owned(),
+        HerderError::Elsewhere { url } => format!("the worker at {url} has it"),
+        HerderError::RebalanceExpected => "a rebalance is under way".to_owned(),
+        HerderError::Timeout { stage } => format!("timed out: {stage}"),
+    }
+}

@@ -1,0 +1,21 @@
+//! The distributed herder: one loop with pure decisions, and the handle through which REST and tasks speak to it.
+
+mod changes;
+pub mod command;
+mod connectors;
+mod drain;
+pub mod errors;
+mod fence;
+mod gate;
+mod group;
+pub mod handle;
+mod job;
+mod leader;
+mod offsets;
+mod restarts;
+mod tasks;
+pub mod tick;
+mod work;
+
+pub use handle::Handle;
+pub use tick::{Parts, Tick};

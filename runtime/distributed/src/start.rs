@@ -1,0 +1,259 @@
+//! A distributed worker from its properties file to its end, in the one right order.
+//!
+//! Start: check every property → bind REST (its URL is what the group is told) → connect → offsets, status and config topics,
+//! each made, checked and read to its end → the loop, which joins the group → REST answers.
+//! End: REST stops → the loop (tasks, statuses, LeaveGroup) → topics → connections.
+
+use crate::clients;
+use crate::config::{DistributedConfig, ExactlyOnce};
+use crate::herder::command::QUEUE_MAX;
+use crate::herder::{Handle, Parts, Tick};
+use crate::loggers::Loggers;
+use crate::statuses::Told;
+use crate::view::View;
+use oncewire_api::plugin::PluginRegistry;
+use oncewire_api::{Properties, StopSignal};
+use oncewire_client::cluster::Cluster;
+use oncewire_client::group::GroupMember;
+use oncewire_plugins::providers::ConfigProviders;
+use oncewire_rest::model::ServerInfo;
+use oncewire_rest::{RestClient, RestConfig, RestServer};
+use oncewire_topics::{ConfigTopic, ConfigTopicSettings, StatusTopic, StatusTopicSettings};
+use oncewire_validation::{Mode, OverridePolicy, Validator, WorkerFacts};
+use oncewire_worker::config::worker::WorkerConfig;
+use oncewire_worker::worker::Worker;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// How long running REST requests may take to end when the worker stops: 3 s.
+const REST_CLOSE_MAX: Duration = Duration::from_secs(3);
+
+/// How long the last statuses may take: 3 s.
+const STATUS_CLOSE_MAX: Duration = Duration::from_secs(3);
+
+/// Why a worker did not start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StartError {
+    /// A person has to change properties; one line each.
+    Config {
+        /// The file.
+        of: String,
+        /// What is wrong.
+        problems: Vec<String>,
+    },
+    /// The brokers, what lies on them, or a listener.
+    Start(String),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config { of, problems } => write!(f, "{of}: {}", problems.join("; ")),
+            Self::Start(problem) => f.write_str(problem),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+/// Everything about a worker that can be checked without a broker.
+pub struct Prepared {
+    config: Arc<DistributedConfig>,
+    worker: Arc<WorkerConfig>,
+    rest: RestConfig,
+    providers: ConfigProviders,
+    validator: Validator,
+    registry: PluginRegistry,
+    loggers: Loggers,
+}
+
+/// Checks the properties. `of` names them in errors: the path of the file.
+///
+/// # Errors
+/// [`StartError::Config`] with every problem that was found.
+pub fn prepare(
+    of: &str,
+    properties: &Properties,
+    registry: PluginRegistry,
+    loggers: Loggers,
+) -> Result<Prepared, StartError> {
+    let mut problems = Vec::new();
+    let mut note = |problem: String| problems.push(problem);
+    let providers = ConfigProviders::from_worker(properties).map_err(|problem| note(problem.to_string())).ok();
+    let resolved = providers.as_ref().map(|providers| providers.resolve_worker(properties));
+    let resolved = match resolved {
+        Some(Ok(resolved)) => resolved,
+        Some(Err(problem)) => {
+            note(problem.to_string());
+            properties.clone()
+        }
+        None => properties.clone(),
+    };
+    let config = DistributedConfig::read(&resolved).map_err(|found| found.into_iter().for_each(&mut note)).ok();
+    let worker = WorkerConfig::distributed(of, resolved.clone());
+    let worker = worker.map_err(|found| found.problems.into_iter().for_each(&mut note)).ok();
+    let rest = RestConfig::from_properties(&resolved).map_err(&mut note).ok();
+    let overrides = OverridePolicy::from_worker(&resolved).map_err(&mut note).ok();
+    if let Some(config) = &config {
+        for checked in [clients::client(config, "").map(drop), clients::plain_producer(config).map(drop)] {
+            checked.unwrap_or_else(&mut note);
+        }
+    }
+    let (Some(config), Some(worker), Some((rest, rest_warnings)), Some(overrides), Some(providers), true) =
+        (config, worker, rest, overrides, providers, problems.is_empty())
+    else {
+        problems.dedup();
+        return Err(StartError::Config { of: of.to_owned(), problems });
+    };
+    for warning in config.warnings.iter().chain(&worker.warnings).chain(&rest_warnings) {
+        tracing::warn!("{warning}");
+    }
+    let facts = WorkerFacts {
+        mode: Mode::Distributed,
+        exactly_once: config.exactly_once == ExactlyOnce::Enabled,
+        overrides,
+        properties: resolved,
+    };
+    let validator = Validator::new(registry.clone(), facts, providers.clone());
+    Ok(Prepared { config: Arc::new(config), worker: Arc::new(worker), rest, providers, validator, registry, loggers })
+}
+
+/// A worker that is up.
+pub struct Running {
+    rest: RestServer,
+    view: View,
+    herder: tokio::task::JoinHandle<()>,
+    clusters: Vec<Cluster>,
+}
+
+impl Prepared {
+    /// Starts the worker; it runs until `stop`.
+    ///
+    /// # Errors
+    /// [`StartError::Start`]; nothing runs then.
+    pub async fn start(self, stop: StopSignal) -> Result<Running, StartError> {
+        let failed = StartError::Start;
+        let config = self.config.clone();
+        let rest = RestServer::bind(self.rest.clone()).await.map_err(failed)?;
+        let url = rest.advertised_url().to_owned();
+        let worker_id = worker_id(&url);
+        let cluster = self.connect(clients::client(&config, "shared-admin")).await?;
+        let view = View::new(self.config_topic(&cluster).await?, self.status_topic(&cluster).await?);
+        let told = Told::new(
+            view.clone(),
+            worker_id.clone(),
+            self.registry.clone(),
+            self.providers.clone(),
+            config.topic_tracking,
+        );
+        let worker = Worker::start(self.worker.clone(), self.registry.clone(), Arc::new(told)).await.map_err(failed)?;
+        let group_cluster = self.connect(clients::group_client(&config, &worker_id)).await?;
+        let member = GroupMember::new(group_cluster.clone(), clients::group(&config));
+        let (commands, queue) = mpsc::channel(QUEUE_MAX);
+        let handle = Handle {
+            info: server_info(&cluster),
+            config: config.clone(),
+            view: view.clone(),
+            worker: worker.clone(),
+            validator: self.validator,
+            providers: self.providers.clone(),
+            registry: self.registry.clone(),
+            loggers: self.loggers.clone(),
+            commands: commands.clone(),
+        };
+        let parts = Parts {
+            config,
+            view: view.clone(),
+            worker,
+            member,
+            providers: self.providers,
+            registry: self.registry,
+            rest: RestClient::new(&self.rest).map_err(failed)?,
+            url,
+            worker_id,
+            loggers: self.loggers,
+            commands,
+        };
+        let herder = tokio::spawn(Tick::new(parts).run(queue, stop));
+        rest.serve(Arc::new(handle));
+        Ok(Running { rest, view, herder, clusters: vec![cluster, group_cluster] })
+    }
+
+    async fn connect(
+        &self,
+        client: Result<oncewire_client::config::ClientConfig, String>,
+    ) -> Result<Cluster, StartError> {
+        let client = client.map_err(StartError::Start)?;
+        Cluster::connect(client).await.map_err(|error| StartError::Start(error.to_string()))
+    }
+
+    async fn config_topic(&self, cluster: &Cluster) -> Result<ConfigTopic, StartError> {
+        let settings = ConfigTopicSettings {
+            topic: clients::topic(&self.config.config_topic),
+            cluster: cluster.clone(),
+            isolation: clients::isolation(&self.config),
+            producer: clients::plain_producer(&self.config).map_err(StartError::Start)?,
+            leader: clients::leader_producer(&self.config).map_err(StartError::Start)?,
+        };
+        ConfigTopic::start(settings).await.map_err(|error| StartError::Start(error.to_string()))
+    }
+
+    async fn status_topic(&self, cluster: &Cluster) -> Result<StatusTopic, StartError> {
+        let settings = StatusTopicSettings {
+            topic: clients::topic(&self.config.status_topic),
+            cluster: cluster.clone(),
+            isolation: clients::isolation(&self.config),
+            producer: clients::plain_producer(&self.config).map_err(StartError::Start)?,
+        };
+        StatusTopic::start(settings).await.map_err(|error| StartError::Start(error.to_string()))
+    }
+}
+
+impl Running {
+    /// What this worker is reached by.
+    pub fn url(&self) -> &str {
+        self.rest.advertised_url()
+    }
+
+    /// Waits for the end that the stop signal brings, and closes what is left.
+    ///
+    /// # Errors
+    /// The herder ended by a bug.
+    pub async fn ended(self) -> Result<(), String> {
+        let herded = self.herder.await;
+        self.rest.close(REST_CLOSE_MAX).await;
+        self.view.statuses.close(STATUS_CLOSE_MAX).await;
+        self.view.configs.close().await;
+        for cluster in self.clusters {
+            cluster.close().await;
+        }
+        herded.map_err(|error| format!("the herder ended by a bug of the worker: {error}"))
+    }
+}
+
+/// `host:port` of the advertised URL, as statuses name a worker.
+fn worker_id(url: &str) -> String {
+    let host = url.split_once("://").map_or(url, |(_, rest)| rest);
+    host.trim_end_matches('/').to_owned()
+}
+
+fn server_info(cluster: &Cluster) -> ServerInfo {
+    ServerInfo {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: option_env!("ONCEWIRE_COMMIT").unwrap_or("unknown").to_owned(),
+        kafka_cluster_id: cluster.cluster_id().unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_is_named_by_host_and_port() {
+        assert_eq!(worker_id("http://127.0.0.1:8083/"), "127.0.0.1:8083");
+        assert_eq!(worker_id("https://[::1]:8443/"), "[::1]:8443");
+    }
+}
