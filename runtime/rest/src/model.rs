@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::calendar::instant;
+
 /// A connector's or task's configuration. JSON null is legal and kept.
 pub type ConfigMap = BTreeMap<String, Option<String>>;
 
@@ -81,12 +83,12 @@ pub struct ConnectorState {
     pub state: String,
     /// `host:port` of the worker's advertised URL.
     pub worker_id: String,
-    /// Why it failed.
+    /// The plug-in's version; shown as null when it never ran, left out when it is [`UNDEFINED`].
+    #[serde(default, skip_serializing_if = "is_undefined")]
+    pub version: Option<String>,
+    /// Why it failed; left out when empty.
     #[serde(default, skip_serializing_if = "is_absent")]
     pub trace: Option<String>,
-    /// The plug-in's version, when known.
-    #[serde(default, skip_serializing_if = "is_absent")]
-    pub version: Option<String>,
 }
 
 /// The state of a task.
@@ -98,12 +100,23 @@ pub struct TaskState {
     pub state: String,
     /// `host:port` of the worker's advertised URL.
     pub worker_id: String,
-    /// Why it failed.
+    /// The plug-in's version; shown as null when it never ran, left out when it is [`UNDEFINED`].
+    #[serde(default, skip_serializing_if = "is_undefined")]
+    pub version: Option<String>,
+    /// Why it failed; left out when empty.
     #[serde(default, skip_serializing_if = "is_absent")]
     pub trace: Option<String>,
-    /// The plug-in's version, when known.
-    #[serde(default, skip_serializing_if = "is_absent")]
-    pub version: Option<String>,
+}
+
+/// The version of a plug-in that tells none.
+pub const UNDEFINED: &str = "undefined";
+
+fn has_no_version(version: &Option<String>) -> bool {
+    version.is_none() || is_undefined(version)
+}
+
+fn is_undefined(version: &Option<String>) -> bool {
+    version.as_deref() == Some(UNDEFINED)
 }
 
 fn is_absent(text: &Option<String>) -> bool {
@@ -158,8 +171,8 @@ pub struct PluginInfo {
     /// `source`, `sink`, `converter`, `header_converter`, `transformation` or `predicate`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Left out when there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Left out when it is [`UNDEFINED`] or absent.
+    #[serde(default, skip_serializing_if = "has_no_version")]
     pub version: Option<String>,
 }
 
@@ -245,4 +258,47 @@ pub struct Stage {
     pub started_ms: i64,
     /// Milliseconds since 1970; `None` while it goes on.
     pub completed_ms: Option<i64>,
+}
+
+impl Stage {
+    /// In words, with times in UTC.
+    pub fn summary(&self) -> String {
+        let Stage { description, started_ms, completed_ms } = self;
+        let started = instant(*started_ms);
+        match completed_ms {
+            None => format!("The worker is currently {description}, which began at {started}."),
+            Some(completed) => format!(
+                "The last operation the worker completed was {description}, which began at {started} and completed at {}.",
+                instant(*completed)
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stage_tells_since_when() {
+        let mut stage = Stage { description: "reading".to_owned(), started_ms: 951_827_696_789, completed_ms: None };
+        assert_eq!(stage.summary(), "The worker is currently reading, which began at 2000-02-29T12:34:56.789Z.");
+        stage.completed_ms = Some(0);
+        assert!(stage.summary().ends_with("and completed at 1970-01-01T00:00:00.000Z."));
+    }
+
+    #[test]
+    fn members_stand_in_javas_order() {
+        let task = TaskState {
+            id: 0,
+            state: "FAILED".to_owned(),
+            worker_id: "h:1".to_owned(),
+            version: None,
+            trace: Some("t".to_owned()),
+        };
+        let json = serde_json::to_string(&task).expect("JSON");
+        assert_eq!(json, r#"{"id":0,"state":"FAILED","worker_id":"h:1","version":null,"trace":"t"}"#);
+        let told = TaskState { version: Some(UNDEFINED.to_owned()), trace: Some(String::new()), ..task };
+        assert_eq!(serde_json::to_string(&told).expect("JSON"), r#"{"id":0,"state":"FAILED","worker_id":"h:1"}"#);
+    }
 }
