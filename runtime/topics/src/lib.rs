@@ -18,6 +18,7 @@
 //!
 //! Sources: KIP-415, KIP-507, KIP-618, KIP-745, KIP-875, KIP-976, KIP-980, KAFKA-9228.
 
+mod clock;
 mod config;
 mod error;
 #[cfg(test)]

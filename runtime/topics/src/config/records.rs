@@ -168,7 +168,7 @@ pub(crate) fn read_properties(members: &Map<String, Value>) -> Result<Config, St
     }
 }
 
-/// Reads a count: Java takes the lower 32 bits of any integer; a negative count has no tasks.
+/// Reads a count; a negative one has no tasks, as in Java.
 pub(crate) fn read_count(members: &Map<String, Value>, name: &str) -> Result<u32, String> {
     match members.get(name).and_then(Value::as_i64).map(i32::try_from) {
         Some(Ok(count)) => Ok(u32::try_from(count).unwrap_or(0)),

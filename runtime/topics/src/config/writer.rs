@@ -5,12 +5,13 @@
 //! the producer, because only a fresh claim tells whether this worker still is the leader. All other writes are plain.
 
 use super::records::KeyValue;
+use crate::clock::now_ms;
 use crate::error::TopicError;
 use crate::settings::LeaderProducer;
 use oncewire_client::cluster::Cluster;
 use oncewire_client::producer::{PlainConfig, PlainProducer, ProducerError, Stage, TransactionalProducer};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
@@ -221,10 +222,4 @@ fn fill(stage: &mut Stage, topic: &Arc<str>, batch: &[KeyValue]) -> Result<(), P
         stage.append(topic, PARTITION, now_ms, Some(key.as_bytes()), value.as_deref(), &[])?;
     }
     Ok(())
-}
-
-/// Milliseconds since 1970; 0 on a clock that stands before.
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

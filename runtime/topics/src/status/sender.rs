@@ -4,11 +4,12 @@
 //! may pass waits again if it still matters; what the brokers refuse is logged and given up, as in Java.
 
 use super::topic::Shared;
+use crate::clock::now_ms;
 use oncewire_client::producer::{Delivery, PlainProducer, ProducerError, partition_for_key};
 use oncewire_client::wire::error_code::{Retry, retry};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
@@ -107,10 +108,4 @@ fn may_pass(error: &ProducerError) -> bool {
         ProducerError::Stage(_) => false,
         _ => error.code().is_none_or(|code| !matches!(retry(code), Retry::Final)),
     }
-}
-
-/// Milliseconds since 1970; 0 on a clock that stands before.
-pub(super) fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

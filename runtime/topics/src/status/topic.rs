@@ -6,6 +6,7 @@ use super::fold::{Removed, StatusFold, TopicStatus};
 use super::outbox::{Outbox, Safe};
 use super::records::{self, Status};
 use super::sender;
+use crate::clock::now_ms;
 use crate::error::TopicError;
 use crate::settings::StatusTopicSettings;
 use crate::setup::{self, Role};
@@ -191,7 +192,7 @@ impl StatusTopic {
             None => state.fold.topic(connector, topic).is_some(),
         };
         if !is_known {
-            let value = records::topic(connector, task, topic, sender::now_ms());
+            let value = records::topic(connector, task, topic, now_ms());
             state.outbox.put_topic(key, Some(value));
             drop(state);
             self.inner.shared.moved.notify_waiters();
