@@ -1,15 +1,23 @@
-//! Which rights on the Kafka cluster a worker and its connectors need (KIP-618, "ACL" section).
+//! Which rights on the Kafka cluster a worker and its connectors need (KIP-618, "Security"), as `kafka-acls` commands.
+//!
+//! Pure: the properties decide, no broker is asked. Left out: rights on the source system, and on Kafka clusters that a connector reads.
+//! Topics that only the connector knows are named by a placeholder.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use oncewire_api::Properties;
+
+/// The worker's `group.id` in standalone mode when it sets none.
+const STANDALONE_GROUP: &str = "oncewire-standalone";
+/// Stands in a command where the principal is not known.
+const PRINCIPAL_PLACEHOLDER: &str = "User:<principal>";
 
 /// What kind of thing a right is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AclResource {
     /// A topic.
     Topic,
-    /// A consumer group (also the workers' own).
+    /// A group (also the workers' own).
     Group,
     /// The cluster itself.
     Cluster,
@@ -17,15 +25,39 @@ pub enum AclResource {
     TransactionalId,
 }
 
+impl AclResource {
+    fn option(self) -> &'static str {
+        match self {
+            Self::Topic => "--topic",
+            Self::Group => "--group",
+            Self::Cluster => "--cluster",
+            Self::TransactionalId => "--transactional-id",
+        }
+    }
+}
+
+/// How the name of a resource is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AclPattern {
+    /// This one.
+    Literal,
+    /// All whose name begins so.
+    Prefixed,
+}
+
 /// One right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AclNeed {
     /// What it is on.
     pub resource: AclResource,
-    /// The name of that; a `*` at the end says: everything that begins so.
+    /// The name of that; empty for the cluster.
     pub name: String,
+    /// How the name is meant.
+    pub pattern: AclPattern,
     /// Kafka's names of the operations.
     pub operations: Vec<&'static str>,
+    /// The principal, as `User:name`, where the properties give it away; nothing else of the credentials is looked at.
+    pub principal: Option<String>,
     /// Whose credentials they are: the worker's, or those that a connector's overrides give.
     pub principal_hint: String,
     /// What it is for.
@@ -33,15 +65,321 @@ pub struct AclNeed {
 }
 
 impl AclNeed {
-    /// The command that grants it.
-    pub fn command(&self, bootstrap: &str, principal: &str) -> String {
-        let _ = (bootstrap, principal);
-        String::new()
+    /// The command that grants it, for a POSIX shell; `principal` where the properties do not give it away.
+    pub fn command(&self, bootstrap: &str, principal: Option<&str>) -> String {
+        let principal = self.principal.as_deref().or(principal).unwrap_or(PRINCIPAL_PLACEHOLDER);
+        let mut command = format!(
+            "kafka-acls --bootstrap-server {} --add --allow-principal {}",
+            quoted(bootstrap),
+            quoted(principal)
+        );
+        for operation in &self.operations {
+            command.push_str(&format!(" --operation {operation}"));
+        }
+        command.push_str(&format!(" {}", self.resource.option()));
+        if self.resource != AclResource::Cluster {
+            command.push_str(&format!(" {}", quoted(&self.name)));
+        }
+        if self.pattern == AclPattern::Prefixed {
+            command.push_str(" --resource-pattern-type prefixed");
+        }
+        command
     }
 }
 
-/// All rights that a distributed worker with these connectors needs.
+fn quoted(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:,/".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.into();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+/// All commands, each under a comment that says what for and whose credentials they are.
+pub fn render(needs: &[AclNeed], bootstrap: &str, principal: Option<&str>) -> String {
+    let one = |need: &AclNeed| {
+        let (why, whose, command) = (&need.why, &need.principal_hint, need.command(bootstrap, principal));
+        // A name must not end the comment.
+        format!("# {} ({})\n{command}\n", why.replace(['\n', '\r'], " "), whose.replace(['\n', '\r'], " "))
+    };
+    needs.iter().map(one).collect()
+}
+
+/// All rights that a worker with these connectors needs. Both kinds of properties as they are used: references resolved.
 pub fn required_acls(worker: &Properties, connectors: &BTreeMap<String, Properties>) -> Vec<AclNeed> {
-    let _ = (worker, connectors);
-    Vec::new()
+    let cluster = ClusterNeeds::new(worker);
+    let mut needs = cluster.of_worker();
+    for (name, connector) in connectors {
+        needs.extend(cluster.of_connector(name, connector));
+    }
+    let mut seen = BTreeSet::new();
+    needs.retain(|need| {
+        seen.insert((need.resource, need.name.clone(), need.operations.clone(), need.principal_hint.clone()))
+    });
+    needs
+}
+
+/// Whose credentials a client has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Identity {
+    principal: Option<String>,
+    hint: String,
+}
+
+impl Identity {
+    /// Of the layers, weakest first, the last that sets credentials counts.
+    fn new(layers: &[(&str, &Properties, &str)]) -> Self {
+        let gives = |properties: &Properties, prefix: &str| {
+            let find = |key: &str| properties.get(&format!("{prefix}{key}")).cloned();
+            let jaas = find("sasl.jaas.config");
+            let is_given =
+                jaas.is_some() || ["ssl.keystore.location", "ssl.keystore.key"].iter().any(|key| find(key).is_some());
+            is_given.then(|| jaas.as_deref().and_then(user_name))
+        };
+        let found = layers.iter().rev().find_map(|(prefix, properties, whose)| {
+            Some(Self { principal: gives(properties, prefix)?, hint: (*whose).to_owned() })
+        });
+        let anonymous =
+            || Self { principal: None, hint: "no credentials are set: User:ANONYMOUS without TLS and SASL".into() };
+        found.unwrap_or_else(anonymous)
+    }
+
+    fn need(&self, resource: AclResource, name: &str, operations: &[&'static str], why: impl Into<String>) -> AclNeed {
+        AclNeed {
+            resource,
+            name: name.into(),
+            pattern: AclPattern::Literal,
+            operations: operations.to_vec(),
+            principal: self.principal.clone(),
+            principal_hint: self.hint.clone(),
+            why: why.into(),
+        }
+    }
+}
+
+/// The user of a login module's line; `None` when it names none.
+fn user_name(jaas: &str) -> Option<String> {
+    let after = jaas.split_once("username=")?.1;
+    let name = match after.strip_prefix('"') {
+        Some(rest) => rest.split('"').next()?,
+        None => after.split([' ', ';', '\t']).next()?,
+    };
+    (!name.is_empty()).then(|| format!("User:{name}"))
+}
+
+/// What the worker's properties say about the rights.
+struct ClusterNeeds<'a> {
+    worker: &'a Properties,
+    group: &'a str,
+    is_distributed: bool,
+    /// `preparing` or `enabled`: the leader writes in transactions.
+    leader_is_transactional: bool,
+    tasks_are_transactional: bool,
+    identity: Identity,
+}
+
+impl<'a> ClusterNeeds<'a> {
+    fn new(worker: &'a Properties) -> Self {
+        let text = |key: &str| worker.get(key).map(|text| text.trim()).filter(|text| !text.is_empty());
+        let is_distributed = text("config.storage.topic").is_some();
+        let support = text("exactly.once.source.support").map(str::to_ascii_lowercase);
+        let default_of_standalone = !is_distributed && text("offset.storage.file.filename").is_none();
+        Self {
+            worker,
+            group: text("group.id").unwrap_or(STANDALONE_GROUP),
+            is_distributed,
+            leader_is_transactional: is_distributed && matches!(support.as_deref(), Some("preparing" | "enabled")),
+            tasks_are_transactional: support.as_deref().map_or(default_of_standalone, |support| support == "enabled"),
+            identity: Identity::new(&[("", worker, "the worker's credentials")]),
+        }
+    }
+
+    fn of_worker(&self) -> Vec<AclNeed> {
+        let mut needs = Vec::new();
+        let identity = &self.identity;
+        if self.is_distributed {
+            needs.push(identity.need(AclResource::Group, self.group, &["Read"], "the workers' group"));
+        }
+        for (key, what) in [
+            ("config.storage.topic", "configurations"),
+            ("status.storage.topic", "states"),
+            ("offset.storage.topic", "source offsets"),
+        ] {
+            let Some(topic) = self.worker.get(key) else { continue };
+            let why = format!(
+                "the topic of {what}; Create only until it exists, DescribeConfigs only to check how it is cleaned up"
+            );
+            let operations = ["Read", "Write", "Describe", "Create", "DescribeConfigs"];
+            needs.push(identity.need(AclResource::Topic, topic, &operations, why));
+        }
+        if self.leader_is_transactional {
+            let id = format!("connect-cluster-{}", self.group);
+            let why = "the leader writes configurations in transactions (exactly.once.source.support)";
+            needs.push(identity.need(AclResource::TransactionalId, &id, &["Write", "Describe"], why));
+            needs.push(idempotent_write(identity));
+        }
+        needs
+    }
+
+    fn of_connector(&self, name: &str, connector: &Properties) -> Vec<AclNeed> {
+        let whose = |client: &str| format!("the credentials of {client}.override.* of connector {name}");
+        let identity = |client: &str| {
+            let (of_worker, own) = (format!("{client}."), format!("{client}.override."));
+            let worker_hint = format!("the worker's credentials in {client}.*");
+            Identity::new(&[
+                ("", self.worker, "the worker's credentials"),
+                (&of_worker, self.worker, &worker_hint),
+                (&own, connector, &whose(client)),
+            ])
+        };
+        let (producer, consumer, admin) = (identity("producer"), identity("consumer"), identity("admin"));
+        let mut needs = Vec::new();
+        if self.tasks_are_transactional {
+            needs.extend(self.transactional_ids(name, &producer, "the tasks of connector"));
+            if self.is_distributed {
+                needs.extend(self.transactional_ids(name, &admin, "the leader fences former tasks of connector"));
+            }
+            needs.push(idempotent_write(&producer));
+        }
+        needs.extend(self.offsets_topic(name, connector, [&producer, &consumer, &admin]));
+        needs.extend(self.data_topics(name, connector, &producer, &admin));
+        needs
+    }
+
+    fn transactional_ids(&self, connector: &str, identity: &Identity, why: &str) -> Option<AclNeed> {
+        let ids = format!("{}-{connector}-", self.group);
+        let need =
+            identity.need(AclResource::TransactionalId, &ids, &["Write", "Describe"], format!("{why} {connector}"));
+        Some(AclNeed { pattern: AclPattern::Prefixed, ..need })
+    }
+
+    /// With exactly-once the task itself writes its offsets, else the worker does.
+    fn offsets_topic(&self, name: &str, connector: &Properties, clients: [&Identity; 3]) -> Vec<AclNeed> {
+        let own = connector.get("offsets.storage.topic");
+        let global = self.worker.get("offset.storage.topic").filter(|_| self.tasks_are_transactional);
+        let Some(topic) = own.or(global) else { return Vec::new() };
+        let [producer, consumer, admin] = clients;
+        let need = |identity: &Identity, operations: &[&'static str], what: &str| {
+            identity.need(AclResource::Topic, topic, operations, format!("connector {name} {what} its source offsets"))
+        };
+        let mut needs = vec![
+            need(producer, &["Write", "Describe"], "writes"),
+            need(consumer, &["Read", "Describe"], "reads"),
+            need(admin, &["Describe"], "asks for the end of"),
+        ];
+        if own.is_some() {
+            needs.push(need(admin, &["Create"], "makes, unless it exists, the topic of"));
+        }
+        needs
+    }
+
+    fn data_topics(&self, name: &str, connector: &Properties, producer: &Identity, admin: &Identity) -> Vec<AclNeed> {
+        let given =
+            connector.get("topic").or_else(|| connector.get("topics")).map(|text| text.trim()).unwrap_or_default();
+        let mut topics: Vec<String> =
+            given.split(',').map(str::trim).filter(|topic| !topic.is_empty()).map(Into::into).collect();
+        if topics.is_empty() {
+            topics.push(format!("<topics that {name} writes to>"));
+        }
+        let makes_topics = connector.keys().any(|key| key.starts_with("topic.creation."));
+        let mut needs = Vec::new();
+        for topic in topics {
+            let why = format!("connector {name} writes its records");
+            needs.push(producer.need(AclResource::Topic, &topic, &["Write", "Describe"], why));
+            if makes_topics {
+                let why = format!("connector {name} makes its topics (topic.creation.*)");
+                needs.push(admin.need(AclResource::Topic, &topic, &["Create", "Describe"], why));
+            }
+        }
+        needs
+    }
+}
+
+fn idempotent_write(identity: &Identity) -> AclNeed {
+    identity.need(AclResource::Cluster, "", &["IdempotentWrite"], "only for brokers before 2.8")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn properties(entries: &[(&str, &str)]) -> Properties {
+        entries.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
+    }
+
+    fn worker(support: &str) -> Properties {
+        properties(&[
+            ("group.id", "g"),
+            ("config.storage.topic", "g-configs"),
+            ("status.storage.topic", "g-status"),
+            ("offset.storage.topic", "g-offsets"),
+            ("exactly.once.source.support", support),
+            ("sasl.jaas.config", "a.b.PlainLoginModule required username=\"connect\" password=\"hunter2\";"),
+        ])
+    }
+
+    fn commands(worker: &Properties, connector: Option<Properties>) -> Vec<String> {
+        let connectors = connector.map(|connector| ("c".to_string(), connector)).into_iter().collect();
+        required_acls(worker, &connectors).iter().map(|need| need.command("b:9092", None)).collect()
+    }
+
+    #[test]
+    fn a_worker_without_exactly_once_needs_its_group_and_its_topics() {
+        let all = commands(&worker("disabled"), None);
+        assert_eq!(all.len(), 4, "{all:?}");
+        assert_eq!(
+            all[0],
+            "kafka-acls --bootstrap-server b:9092 --add --allow-principal User:connect --operation Read --group g"
+        );
+        assert!(!all.iter().any(|command| command.contains("--transactional-id")));
+    }
+
+    #[test]
+    fn preparing_needs_the_leaders_id_and_enabled_those_of_the_tasks_too() {
+        let connector = || Some(properties(&[("topic", "t")]));
+        let ids = |support| {
+            let all = commands(&worker(support), connector());
+            all.into_iter().filter(|command| command.contains("--transactional-id")).collect::<Vec<_>>()
+        };
+        let (preparing, enabled) = (ids("preparing"), ids("enabled"));
+        assert_eq!(preparing.len(), 1);
+        assert!(preparing[0].ends_with("--operation Write --operation Describe --transactional-id connect-cluster-g"));
+        assert!(
+            enabled.iter().any(|command| command.ends_with("--transactional-id g-c- --resource-pattern-type prefixed"))
+        );
+    }
+
+    #[test]
+    fn a_connector_with_credentials_of_its_own_is_named() {
+        let own = "x required username=alice password=tiger;";
+        let connector = properties(&[("topic", "t"), ("producer.override.sasl.jaas.config", own)]);
+        let needs = required_acls(&worker("enabled"), &[("c".to_string(), connector)].into());
+        let of_topic: Vec<_> = needs.iter().filter(|need| need.name == "t").collect();
+        assert_eq!(of_topic[0].principal.as_deref(), Some("User:alice"));
+        assert!(of_topic[0].principal_hint.contains("producer.override.*"));
+        let ids: BTreeSet<_> =
+            needs.iter().filter(|need| need.name == "g-c-").map(|need| need.principal.clone()).collect();
+        assert_eq!(ids.len(), 2, "the leader fences as the worker, the tasks write as alice");
+    }
+
+    #[test]
+    fn no_password_is_shown() {
+        let needs = required_acls(&worker("enabled"), &[("c".to_string(), properties(&[]))].into());
+        let text = format!("{needs:?}{}", render(&needs, "b", None));
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+
+    #[test]
+    fn names_are_quoted_for_the_shell() {
+        assert_eq!(quoted("a-b.c_1"), "a-b.c_1");
+        assert_eq!(quoted("it's; rm"), "'it'\\''s; rm'");
+        assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn standalone_needs_no_group_and_no_leader() {
+        let all = commands(&properties(&[("offset.storage.topic", "o")]), Some(properties(&[("topic", "t")])));
+        assert!(!all.iter().any(|command| command.contains("--group") || command.contains("connect-cluster-")));
+        assert!(all.iter().any(|command| command.contains("--transactional-id oncewire-standalone-c-")));
+    }
 }

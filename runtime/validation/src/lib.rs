@@ -25,8 +25,8 @@ mod topic_creation;
 mod validator;
 mod versions;
 
-pub use acls::{AclNeed, AclResource, required_acls};
-pub use collision::txid_collision;
+pub use acls::{AclNeed, AclPattern, AclResource, render as render_acls, required_acls};
+pub use collision::{possible_txid_collision, txid_collision};
 pub use infos::{ConfigInfo, ConfigInfos, KeyInfo};
 pub use overrides::{ClientKind, OverridePolicy};
 pub use plugin_config::PluginConfigError;

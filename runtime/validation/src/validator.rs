@@ -22,8 +22,8 @@ use crate::classes::other_version;
 use crate::converters::{check_slots, converter_infos};
 use crate::exactly_once::check_exactly_once;
 use crate::framework::{
-    CONNECTOR_CLASS, CONNECTOR_VERSION, ConverterDefault, ConverterDefaults, ConverterSlot, OFFSETS_TOPIC,
-    connector_def, source_def,
+    CONNECTOR_CLASS, CONNECTOR_VERSION, ConverterDefault, ConverterDefaults, ConverterSlot, OFFSETS_TOPIC, PREDICATES,
+    TRANSFORMS, connector_def, source_def,
 };
 use crate::overrides::override_infos;
 use crate::plugin_config::plugin_config;
@@ -33,6 +33,9 @@ use crate::{ClientKind, ConfigInfos, OverridePolicy, PluginConfigError};
 
 /// The worker's `header.converter` when it sets none, as in Java.
 const HEADER_CONVERTER: &str = "org.apache.kafka.connect.storage.SimpleHeaderConverter";
+/// What names other properties.
+const ALIAS_LISTS: [&str; 2] = [TRANSFORMS, PREDICATES];
+const HIDDEN_ALIASES: &str = "The aliases are behind a reference to a config provider, and are part of the names of other properties; write them out.";
 const NULL: &str = "Null value can not be supplied as the configuration value.";
 
 /// In which kind of worker a connector is to run.
@@ -79,6 +82,11 @@ impl Validator {
     /// # Cancel safety
     /// May be dropped at any time. Takes as long as the connector's own validation does; patience is the caller's.
     pub async fn validate(&self, raw: &NullableProperties) -> Result<ConfigInfos, String> {
+        // Errors too may name a value that came from a config provider.
+        self.validate_resolved(raw).await.map_err(|error| self.providers.redact(&error))
+    }
+
+    async fn validate_resolved(&self, raw: &NullableProperties) -> Result<ConfigInfos, String> {
         let config = self.providers.resolve_nullable(raw).map_err(|error| error.to_string())?;
         let class = config
             .get(CONNECTOR_CLASS)
@@ -90,7 +98,7 @@ impl Validator {
             Some(requirement) if !requirement.accepts(plugin.version) => {
                 self.other_version(plugin, &requirement, class, &config)
             }
-            _ => self.this_version(plugin, class, &config).await?,
+            _ => self.this_version(plugin, class, raw, &config).await?,
         };
         self.hide_secrets(raw, &config, &mut infos);
         Ok(infos)
@@ -108,14 +116,17 @@ impl Validator {
         &self,
         plugin: &Plugin,
         class: &str,
+        raw: &NullableProperties,
         config: &NullableProperties,
     ) -> Result<ConfigInfos, String> {
         let defaults = self.converter_defaults(config);
-        let def = with_aliases(source_def(Some(plugin.version), &defaults), &self.registry, config);
+        let written_out = with_aliases_written_out(raw, config);
+        let def = with_aliases(source_def(Some(plugin.version), &defaults), &self.registry, &written_out);
         let def = without_additions(def, config);
         let mut checked = def.check(config);
         check_slots(&self.registry, &defaults, config, &mut checked);
-        check_aliases(&self.registry, config, &mut checked);
+        check_aliases(&self.registry, &written_out, &mut checked);
+        flag_hidden_aliases(raw, config, &mut checked);
         let mut connector = self.registry.source(class).map_err(|error| error.to_string())?;
         check_exactly_once(self.worker.exactly_once, &*connector, &without_nulls(config), &mut checked);
         flag_nulls(config, &mut checked);
@@ -186,14 +197,7 @@ impl Validator {
             if let (Some(Some(given)), Some(Some(resolved))) = (raw.get(&value.name), config.get(&value.name))
                 && given != resolved
             {
-                if matches!(
-                    value.value,
-                    ConfigValue::Text(_)
-                        | ConfigValue::List(_)
-                        | ConfigValue::Int(_)
-                        | ConfigValue::Double(_)
-                        | ConfigValue::Boolean(_)
-                ) {
+                if !matches!(value.value, ConfigValue::Null | ConfigValue::Password(_)) {
                     value.value = ConfigValue::Text(given.clone());
                 }
                 if !resolved.is_empty() {
@@ -209,6 +213,21 @@ impl Validator {
 fn without_additions(def: ConfigDef, config: &NullableProperties) -> ConfigDef {
     let kept = def.keys().iter().filter(|key| !key.is_addition || config.contains_key(&key.name));
     kept.cloned().fold(ConfigDef::new(), ConfigDef::define)
+}
+
+/// The configuration without lists of aliases that came from a config provider: their names would show in those of other properties.
+fn with_aliases_written_out(raw: &NullableProperties, config: &NullableProperties) -> NullableProperties {
+    let mut written_out = config.clone();
+    written_out.retain(|key, value| !ALIAS_LISTS.contains(&key.as_str()) || raw.get(key) == Some(value));
+    written_out
+}
+
+fn flag_hidden_aliases(raw: &NullableProperties, config: &NullableProperties, checked: &mut [CheckedValue]) {
+    for value in checked.iter_mut().filter(|value| ALIAS_LISTS.contains(&value.name.as_str())) {
+        if raw.get(&value.name) != config.get(&value.name) {
+            value.errors.push(HIDDEN_ALIASES.into());
+        }
+    }
 }
 
 fn without_nulls(config: &NullableProperties) -> Properties {

@@ -2,6 +2,8 @@
 //!
 //! Everything is compared but documentation texts and what [`DIFFERENCES`] lists.
 
+#![allow(clippy::unwrap_used, reason = "a test: the helpers may panic as the tests do")]
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -42,7 +44,10 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("reference", "Java shows the value behind a reference to everybody; here the reference is shown"),
     ("reference-dir", "as reference"),
     ("reference-env", "as reference"),
-    ("reference-in-transforms", "as reference; the aliases behind it are named, as in Java"),
+    (
+        "reference-in-transforms",
+        "as reference; Java names other properties by what is behind it, here that is an error",
+    ),
     ("reference-no-such-file", "Java answers 500 for a file that cannot be read; here it is a 400"),
 ];
 
@@ -201,6 +206,10 @@ async fn compare(
         return if case["message"] == ours.as_str() { vec![] } else { vec![ours] };
     }
     let Some(config) = case.get("request") else { return vec![] };
+    if case["message"].as_str().is_some_and(|text| text.contains("does not match request type")) {
+        // The resource of the REST server refuses these before the validation.
+        return vec![];
+    }
     match validator.validate(&request(config, secrets)).await {
         Err(message) => vec![format!("ours 400 {message}; java {status} {}", case["message"])],
         Ok(_) if status != 200 => vec![format!("ours 200; java {status} {}", case["message"])],
@@ -231,10 +240,6 @@ async fn ours_are_the_answers_of_java() {
     let mut wrong = Vec::new();
     for case in &cases {
         let name = case["case"].as_str().unwrap();
-        // The resource refuses these before the validation.
-        if case["message"].as_str().is_some_and(|text| text.contains("does not match request type")) {
-            continue;
-        }
         let found = compare(case, &configs, &validators, secrets_text).await;
         match DIFFERENCES.iter().find(|(listed, _)| *listed == name) {
             Some((_, reason)) if found.is_empty() => {

@@ -144,8 +144,8 @@ impl ConfigProviders {
         self.redactor().redact(text)
     }
 
-    fn resolve_text<'a>(
-        &'a self,
+    fn resolve_text(
+        &self,
         text: &str,
         opened: &mut BTreeMap<(String, String), Option<Opened>>,
     ) -> Result<String, ProviderError> {
