@@ -135,9 +135,44 @@ fn text_or_null(name: &str, kind: ConfigType, default: Option<&str>, importance:
 
 /// The properties of every connector.
 pub(crate) fn connector_def(version: Option<&str>, converters: &ConverterDefaults) -> ConfigDef {
-    use ConfigType::{Boolean, Int, List, String};
+    use ConfigType::{List, String};
+    use Importance::Low;
+    let mut def = identity_def(version);
+    for (order, (slot, defaults)) in (6..).step_by(2).zip(ConverterSlot::ALL.into_iter().zip(converters)) {
+        def = converter_keys(def, order, slot, defaults);
+    }
+    let aliases = |name, order, display, doc| {
+        place(key(name, List, "", Low, doc).validator(Validator::Distinct), display, order, Width::Long, display)
+    };
+    def.define(aliases(
+        TRANSFORMS,
+        12,
+        "Transforms",
+        "The names of the transformations, in the order in which they work.",
+    ))
+    .define(aliases(PREDICATES, 13, "Predicates", "The names of the conditions that transformations refer to."))
+    .define(place(
+        key(
+            "config.action.reload",
+            String,
+            "restart",
+            Low,
+            "What happens when a value from a config provider expires: restart the connector, or none.",
+        )
+        .validator(Validator::one_of(&["none", "restart"])),
+        COMMON,
+        14,
+        Width::Medium,
+        "Reload Action",
+    ))
+    .merged(errors_def())
+}
+
+/// Who the connector is, and how large.
+fn identity_def(version: Option<&str>) -> ConfigDef {
+    use ConfigType::{Boolean, Int, String};
     use Importance::{High, Low, Medium};
-    let mut def = ConfigDef::new()
+    ConfigDef::new()
         .define(place(
             ConfigKey::required(NAME, String, High, "The name of the connector, which no other of the cluster has.")
                 .validator(Validator::Printable),
@@ -186,35 +221,7 @@ pub(crate) fn connector_def(version: Option<&str>, converters: &ConverterDefault
             5,
             Width::Short,
             "Enforce tasks max",
-        ));
-    for (order, (slot, defaults)) in (6..).step_by(2).zip(ConverterSlot::ALL.into_iter().zip(converters)) {
-        def = converter_keys(def, order, slot, defaults);
-    }
-    let aliases = |name, order, display, doc| {
-        place(key(name, List, "", Low, doc).validator(Validator::Distinct), display, order, Width::Long, display)
-    };
-    def.define(aliases(
-        TRANSFORMS,
-        12,
-        "Transforms",
-        "The names of the transformations, in the order in which they work.",
-    ))
-    .define(aliases(PREDICATES, 13, "Predicates", "The names of the conditions that transformations refer to."))
-    .define(place(
-        key(
-            "config.action.reload",
-            String,
-            "restart",
-            Low,
-            "What happens when a value from a config provider expires: restart the connector, or none.",
-        )
-        .validator(Validator::one_of(&["none", "restart"])),
-        COMMON,
-        14,
-        Width::Medium,
-        "Reload Action",
-    ))
-    .merged(errors_def())
+        ))
 }
 
 fn converter_keys(def: ConfigDef, order: i32, slot: ConverterSlot, defaults: &ConverterDefault) -> ConfigDef {
@@ -312,8 +319,8 @@ fn errors_def() -> ConfigDef {
 
 /// The properties of every source connector.
 pub(crate) fn source_def(version: Option<&str>, converters: &ConverterDefaults) -> ConfigDef {
-    use ConfigType::{List, Long, String};
-    use Importance::{Low, Medium};
+    use ConfigType::{List, String};
+    use Importance::Low;
     connector_def(version, converters)
         .define(place(
             key(
@@ -329,6 +336,28 @@ pub(crate) fn source_def(version: Option<&str>, converters: &ConverterDefaults) 
             Width::Long,
             "Topic Creation Groups",
         ))
+        .merged(exactly_once_def())
+        .define(place(
+            ConfigKey::optional(
+                OFFSETS_TOPIC,
+                String,
+                Low,
+                "A topic of the connector's own for its source offsets, in the cluster that it writes to.",
+            )
+            .validator(Validator::NonEmpty),
+            "offsets.topic",
+            1,
+            Width::Long,
+            "Offsets topic",
+        ))
+        .define(exactly_once_source())
+}
+
+/// Transactions (KIP-618).
+fn exactly_once_def() -> ConfigDef {
+    use ConfigType::{Long, String};
+    use Importance::{Low, Medium};
+    ConfigDef::new()
         .define(place(
             key(
                 EXACTLY_ONCE_SUPPORT,
@@ -370,32 +399,31 @@ pub(crate) fn source_def(version: Option<&str>, converters: &ConverterDefaults) 
             Width::Short,
             "Transaction boundary interval",
         ))
-        .define(place(
-            ConfigKey::optional(
-                OFFSETS_TOPIC,
-                String,
-                Low,
-                "A topic of the connector's own for its source offsets, in the cluster that it writes to.",
-            )
-            .validator(Validator::NonEmpty),
-            "offsets.topic",
-            1,
-            Width::Long,
-            "Offsets topic",
-        ))
-        .define(place(
-            key(
-                EXACTLY_ONCE_SOURCE,
-                String,
-                "enabled",
-                Medium,
-                "disabled: this connector writes at least once, although the worker could deliver exactly once.",
-            )
-            .validator(Validator::one_of_ignoring_case(&["ENABLED", "DISABLED"]))
-            .addition(),
-            EXACTLY_ONCE,
-            5,
-            Width::Short,
-            "Exactly once delivery",
-        ))
+}
+
+/// Ours: exactly-once for one connector (what KIP-618 leaves to future work).
+fn exactly_once_source() -> ConfigKey {
+    use ConfigType::String;
+    use Importance::Medium;
+    place(
+        key(
+            EXACTLY_ONCE_SOURCE,
+            String,
+            "enabled",
+            Medium,
+            "disabled: this connector writes at least once, although the worker could deliver exactly once.",
+        )
+        .validator(Validator::one_of_ignoring_case(&["ENABLED", "DISABLED"]))
+        .addition(),
+        EXACTLY_ONCE,
+        5,
+        Width::Short,
+        "Exactly once delivery",
+    )
+}
+
+/// The properties that every source connector has, without a worker's defaults: for reading them, where [`crate::Validator`] is for
+/// judging them.
+pub fn source_connector_def() -> ConfigDef {
+    source_def(None, &ConverterDefaults::default())
 }

@@ -27,6 +27,7 @@ mod versions;
 
 pub use acls::{AclNeed, AclPattern, AclResource, render as render_acls, required_acls};
 pub use collision::{possible_txid_collision, txid_collision};
+pub use framework::source_connector_def;
 pub use infos::{ConfigInfo, ConfigInfos, KeyInfo};
 pub use overrides::{ClientKind, OverridePolicy};
 pub use plugin_config::PluginConfigError;

@@ -1,3 +1,5 @@
+//! The providers from the outside: references in, values out, secrets hidden.
+
 use std::path::PathBuf;
 
 use super::*;
