@@ -224,6 +224,13 @@ async fn a_resolved_value_is_nowhere_in_the_answer() {
 }
 
 #[tokio::test]
+async fn a_validation_can_run_in_any_thread() {
+    let (validator, given) = (validator_with(true, &[]), config(&[]));
+    let infos = tokio::spawn(async move { validator.validate(&given).await }).await.unwrap();
+    assert_eq!(infos.unwrap().error_count(), 0);
+}
+
+#[tokio::test]
 async fn the_text_of_a_refusal_counts_and_lists_the_errors() {
     assert_eq!(validate(true, &[]).await.invalid_message(), None);
     let message = validate(true, &[("tasks.max", "0"), ("port", "x")]).await.invalid_message().unwrap();
