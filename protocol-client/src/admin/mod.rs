@@ -3,6 +3,7 @@
 //! [`Admin`] adds to [`Cluster`] only the requests; every method retries what is retriable until `default.api.timeout.ms`.
 
 mod configs;
+mod epoch;
 mod fencing;
 mod groups;
 mod offsets;

@@ -2,8 +2,12 @@
 //!
 //! Every record is acknowledged by all in-sync replicas (`acks=all`), and retried until `delivery.timeout.ms`. One batch of a
 //! partition is on its way at a time, so that a retry never overtakes what came after it; partitions don't wait for each
-//! other. A retry after a lost answer may write a batch twice: that is what "at least once" means here. Left out: idempotence
-//! without transactions (use [`TransactionalProducer`](super::TransactionalProducer)).
+//! other. A retry after a lost answer may write a batch twice: that is what "at least once" means here.
+//!
+//! With an identity ([`PlainProducer::fencible`]) batches carry its producer id and epoch and a sequence number: retries are
+//! written once, and a partition that has seen a newer epoch refuses them (INVALID_PRODUCER_EPOCH). A sequence number is used
+//! up when its batch is in the log; a batch whose fate is not known ends the producer, because what came after it could
+//! neither be numbered nor ordered. Source: KIP-98, KIP-360.
 
 use super::counters::{Counters, ProducerMetrics, add, subtract};
 use super::driver::partition_count;
@@ -11,11 +15,10 @@ use super::error::{Failure, ProducerError};
 use super::lane::Outgoing;
 use super::outbound::{Answer, Fate, Outbound, Work};
 use super::stage::{Stage, StagedBatch};
-use crate::batch::{BatchLimits, ProducerStamp};
+use crate::batch::{BatchLimits, ProducerStamp, SealedBatch, sequence_after};
 use crate::cluster::{Backoff, Cluster};
 use crate::config::CompressionConfig;
-use bytes::Bytes;
-use oncewire_txn::{BatchId, Protocol, RequestId, RequestKind, Verdict, verdict};
+use oncewire_txn::{BatchId, ProducerIdentity, Protocol, RequestId, RequestKind, Verdict, verdict};
 use std::collections::{HashMap, VecDeque};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -99,10 +102,20 @@ struct Submission {
 impl PlainProducer {
     /// Starts the driver task; does no I/O. Must be called within a tokio runtime.
     pub fn new(cluster: Cluster, config: PlainConfig) -> Self {
+        Self::start(cluster, config, None)
+    }
+
+    /// A producer whose writes a newer owner of the identity can fence. The identity is that of a transactional id's
+    /// [`init`](super::TransactionalProducer::init); nobody else may write with it.
+    pub fn fencible(cluster: Cluster, config: PlainConfig, identity: ProducerIdentity) -> Self {
+        Self::start(cluster, config, Some(identity))
+    }
+
+    fn start(cluster: Cluster, config: PlainConfig, identity: Option<ProducerIdentity>) -> Self {
         let room = config.buffer_memory_bytes.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
         let (submissions, receiver) = mpsc::channel(SUBMISSIONS_MAX);
         let counters = Arc::new(Counters::default());
-        let driver = tokio::spawn(run(Driver::new(cluster.clone(), &config, counters.clone()), receiver));
+        let driver = tokio::spawn(run(Driver::new(cluster.clone(), &config, counters.clone(), identity), receiver));
         Self {
             cluster,
             config,
@@ -205,7 +218,8 @@ fn not_delivered(cause: Failure) -> ProducerError {
 
 /// One batch on its way.
 struct Held {
-    bytes: Bytes,
+    sealed: SealedBatch,
+    size_bytes: usize,
     records: u32,
     deadline: Instant,
     attempts: u32,
@@ -239,6 +253,11 @@ struct Driver {
     stale: Vec<Arc<str>>,
     /// The look-up that is under way.
     refreshing: Option<Work<()>>,
+    identity: Option<ProducerIdentity>,
+    /// With an identity: the sequence number of each partition's next batch.
+    sequences: HashMap<(Arc<str>, u32), i32>,
+    /// With an identity: why it can't go on.
+    ended: Option<Failure>,
 }
 
 async fn run(mut driver: Driver, mut submissions: mpsc::Receiver<Submission>) {
@@ -278,7 +297,12 @@ async fn run(mut driver: Driver, mut submissions: mpsc::Receiver<Submission>) {
 }
 
 impl Driver {
-    fn new(cluster: Cluster, config: &PlainConfig, counters: Arc<Counters>) -> Self {
+    fn new(
+        cluster: Cluster,
+        config: &PlainConfig,
+        counters: Arc<Counters>,
+        identity: Option<ProducerIdentity>,
+    ) -> Self {
         let client = cluster.config();
         Self {
             backoff: Backoff::new(client.retry_backoff, client.retry_backoff_max),
@@ -290,6 +314,9 @@ impl Driver {
             next_send: 0,
             stale: Vec::new(),
             refreshing: None,
+            identity,
+            sequences: HashMap::new(),
+            ended: None,
         }
     }
 
@@ -304,9 +331,10 @@ impl Driver {
         self.sends.insert(send, Open { left: submission.batches.len(), outcome: submission.outcome });
         for (staged, room) in submission.batches {
             let records = staged.records();
-            let StagedBatch { topic, partition, mut batch } = staged;
+            let StagedBatch { topic, partition, batch } = staged;
             let held = Held {
-                bytes: batch.stamp(ProducerStamp::NONE),
+                size_bytes: batch.size_bytes(),
+                sealed: batch,
                 records,
                 deadline: submission.deadline,
                 attempts: 0,
@@ -329,12 +357,13 @@ impl Driver {
         let now = Instant::now();
         let mut wake: Option<Instant> = None;
         let mut expired = Vec::new();
+        let ended = self.ended.is_some();
         for ((topic, partition), queue) in &mut self.queues {
             if queue.on_its_way {
                 continue;
             }
             while let Some(first) = queue.batches.front() {
-                if first.deadline > now {
+                if first.deadline > now && !ended {
                     break;
                 }
                 expired.extend(queue.batches.pop_front().map(|held| (topic.clone(), *partition, held)));
@@ -358,15 +387,21 @@ impl Driver {
                         topic: topic.clone(),
                         partition: *partition,
                         protocol: Protocol::Explicit,
-                        records: first.bytes.clone(),
+                        records: first.sealed.stamp(stamp(self.identity, &self.sequences, topic, *partition)),
                     });
                 }
             }
         }
         for (topic, partition, held) in expired {
             let mut cause = held.last.clone().unwrap_or_else(|| Failure::local("it was never sent"));
-            cause.reason = format!("{}; delivery.timeout.ms is over", cause.reason);
+            match &self.ended {
+                Some(ended) => cause = ended.clone(),
+                None => cause.reason = format!("{}; delivery.timeout.ms is over", cause.reason),
+            }
             (cause.topic, cause.partition) = (Some(topic), Some(partition));
+            if held.attempts > 0 {
+                self.end(&cause);
+            }
             self.settle(held, Err(not_delivered(cause)));
         }
         self.queues.retain(|_, queue| !queue.batches.is_empty());
@@ -399,8 +434,17 @@ impl Driver {
                     Verdict::Done | Verdict::DoneBefore => {
                         if let Some(held) = queue.batches.pop_front() {
                             add(&self.counters.records, u64::from(held.records));
-                            add(&self.counters.bytes, held.bytes.len() as u64);
+                            add(&self.counters.bytes, held.size_bytes as u64);
+                            let next = self.sequences.entry((order.topic, order.partition)).or_insert(0);
+                            *next = sequence_after(*next, held.records);
                             self.settle(held, Ok(()));
+                        }
+                    }
+                    // The numbers of one partition never go back: only a new identity begins at 0 again.
+                    Verdict::OutOfOrder if self.identity.is_some() => {
+                        if let Some(held) = queue.batches.pop_front() {
+                            self.end(&failure);
+                            self.settle(held, Err(not_delivered(failure)));
                         }
                     }
                     Verdict::Retry
@@ -428,9 +472,16 @@ impl Driver {
         }
     }
 
+    /// With an identity: nothing more can be sent.
+    fn end(&mut self, cause: &Failure) {
+        if self.identity.is_some() {
+            self.ended.get_or_insert_with(|| cause.clone());
+        }
+    }
+
     /// One batch is done with: tell its `send`, if it was the last one or the first to fail.
     fn settle(&mut self, held: Held, result: Result<(), ProducerError>) {
-        subtract(&self.counters.buffered, held.bytes.len() as u64);
+        subtract(&self.counters.buffered, held.size_bytes as u64);
         let Some(open) = self.sends.get_mut(&held.send) else { return };
         open.left -= 1;
         let told = result.is_err() || open.left == 0;
@@ -457,5 +508,21 @@ impl Driver {
             self.refreshing = None;
         }
         ready
+    }
+}
+
+/// What the next batch of a partition carries. The same for each attempt: the number moves on with success only.
+fn stamp(
+    identity: Option<ProducerIdentity>,
+    sequences: &HashMap<(Arc<str>, u32), i32>,
+    topic: &Arc<str>,
+    partition: u32,
+) -> ProducerStamp {
+    let Some(identity) = identity else { return ProducerStamp::NONE };
+    ProducerStamp {
+        producer_id: identity.id,
+        producer_epoch: identity.epoch,
+        base_sequence: sequences.get(&(topic.clone(), partition)).copied().unwrap_or(0),
+        transactional: false,
     }
 }
