@@ -9,8 +9,6 @@ use oncewire_api::Properties;
 
 /// The worker's `group.id` in standalone mode when it sets none.
 const STANDALONE_GROUP: &str = "oncewire-standalone";
-/// Stands in a command where the principal is not known.
-const PRINCIPAL_PLACEHOLDER: &str = "User:<principal>";
 
 /// What kind of thing a right is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,9 +63,9 @@ pub struct AclNeed {
 }
 
 impl AclNeed {
-    /// The command that grants it, for a POSIX shell; `principal` where the properties do not give it away.
-    pub fn command(&self, bootstrap: &str, principal: Option<&str>) -> String {
-        let principal = self.principal.as_deref().or(principal).unwrap_or(PRINCIPAL_PLACEHOLDER);
+    /// The command that grants it, for a POSIX shell: to [`AclNeed::principal`], or to this one where the properties do not give it away.
+    pub fn command(&self, bootstrap: &str, otherwise: &str) -> String {
+        let principal = self.principal.as_deref().unwrap_or(otherwise);
         let mut command = format!(
             "kafka-acls --bootstrap-server {} --add --allow-principal {}",
             quoted(bootstrap),
@@ -96,9 +94,9 @@ fn quoted(text: &str) -> String {
 }
 
 /// All commands, each under a comment that says what for and whose credentials they are.
-pub fn render(needs: &[AclNeed], bootstrap: &str, principal: Option<&str>) -> String {
+pub fn render(needs: &[AclNeed], bootstrap: &str, otherwise: &str) -> String {
     let one = |need: &AclNeed| {
-        let (why, whose, command) = (&need.why, &need.principal_hint, need.command(bootstrap, principal));
+        let (why, whose, command) = (&need.why, &need.principal_hint, need.command(bootstrap, otherwise));
         // A name must not end the comment.
         format!("# {} ({})\n{command}\n", why.replace(['\n', '\r'], " "), whose.replace(['\n', '\r'], " "))
     };
@@ -320,7 +318,7 @@ mod tests {
 
     fn commands(worker: &Properties, connector: Option<Properties>) -> Vec<String> {
         let connectors = connector.map(|connector| ("c".to_string(), connector)).into_iter().collect();
-        required_acls(worker, &connectors).iter().map(|need| need.command("b:9092", None)).collect()
+        required_acls(worker, &connectors).iter().map(|need| need.command("b:9092", "User:x")).collect()
     }
 
     #[test]
@@ -365,7 +363,7 @@ mod tests {
     #[test]
     fn no_password_is_shown() {
         let needs = required_acls(&worker("enabled"), &[("c".to_string(), properties(&[]))].into());
-        let text = format!("{needs:?}{}", render(&needs, "b", None));
+        let text = format!("{needs:?}{}", render(&needs, "b", "User:x"));
         assert!(!text.contains("hunter2"), "{text}");
     }
 
