@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use kafka_protocol::messages::api_versions_response::ApiVersion;
-use kafka_protocol::messages::{ApiKey, ApiVersionsResponse, EndTxnRequest, EndTxnResponse};
+use kafka_protocol::messages::{
+    ApiKey, ApiVersionsResponse, EndTxnRequest, EndTxnResponse, SaslAuthenticateResponse, SaslHandshakeResponse,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
@@ -12,7 +14,9 @@ use tokio::time::{Instant, timeout};
 use super::connection::{Connection, Peer};
 use super::pending::Pending;
 use crate::cluster::{NodeId, Versions};
+use crate::config::{SaslConfig, SaslMechanism, Secret};
 use crate::error::Error;
+use crate::net::session::Session;
 use crate::wire::api::BrokerApis;
 use crate::wire::frame;
 
@@ -28,23 +32,56 @@ struct Broker {
 impl Broker {
     /// The correlation id of the next request.
     async fn request(&mut self) -> i32 {
+        self.request_of().await.1
+    }
+
+    /// The next request's API and correlation id.
+    async fn request_of(&mut self) -> (ApiKey, i32) {
         let mut length = [0; 4];
         self.pipe.read_exact(&mut length).await.unwrap();
         let mut body = BytesMut::zeroed(usize::try_from(i32::from_be_bytes(length)).unwrap());
         self.pipe.read_exact(&mut body).await.unwrap();
-        frame::decode_request_header(&mut body.freeze()).unwrap().correlation_id
+        let api = ApiKey::try_from(i16::from_be_bytes([body[0], body[1]])).unwrap();
+        (api, frame::decode_request_header(&mut body.freeze()).unwrap().correlation_id)
     }
 
     async fn answer(&mut self, correlation_id: i32, response: &EndTxnResponse) {
-        let frame = frame::encode_response(ApiKey::EndTxn, VERSION, correlation_id, response).unwrap();
+        self.answer_as(ApiKey::EndTxn, correlation_id, response).await;
+    }
+
+    async fn answer_as(
+        &mut self,
+        api: ApiKey,
+        correlation_id: i32,
+        response: &impl kafka_protocol::protocol::Encodable,
+    ) {
+        let frame = frame::encode_response(api, VERSION, correlation_id, response).unwrap();
         self.pipe.write_all(&frame).await.unwrap();
+    }
+
+    /// Plays one login by PLAIN; the session is to last this long, the answer to the token is this code.
+    async fn log_in(&mut self, lifetime: Duration, error_code: i16) {
+        let (api, id) = self.request_of().await;
+        assert_eq!(api, ApiKey::SaslHandshake);
+        self.answer_as(api, id, &SaslHandshakeResponse::default()).await;
+        let (api, id) = self.request_of().await;
+        assert_eq!(api, ApiKey::SaslAuthenticate);
+        let lifetime = i64::try_from(lifetime.as_millis()).unwrap();
+        let welcome =
+            SaslAuthenticateResponse::default().with_session_lifetime_ms(lifetime).with_error_code(error_code);
+        self.answer_as(api, id, &welcome).await;
     }
 }
 
 fn connected(pipe_bytes: usize) -> (Connection, Broker, JoinHandle<()>) {
+    connected_in(pipe_bytes, None)
+}
+
+fn connected_in(pipe_bytes: usize, session: Option<Session>) -> (Connection, Broker, JoinHandle<()>) {
     let (ours, theirs) = duplex(pipe_bytes);
-    let offered = ApiVersion::default().with_api_key(ApiKey::EndTxn as i16).with_max_version(VERSION);
-    let apis = BrokerApis::from_response(&ApiVersionsResponse::default().with_api_keys(vec![offered]));
+    let offered = [(ApiKey::EndTxn, VERSION), (ApiKey::SaslHandshake, 1), (ApiKey::SaslAuthenticate, 1)]
+        .map(|(api, max)| ApiVersion::default().with_api_key(api as i16).with_max_version(max));
+    let apis = BrokerApis::from_response(&ApiVersionsResponse::default().with_api_keys(offered.to_vec()));
     let peer = Peer {
         name: "node 1 at test:1".to_owned(),
         node: Some(NodeId(1)),
@@ -52,7 +89,7 @@ fn connected(pipe_bytes: usize) -> (Connection, Broker, JoinHandle<()>) {
         request_timeout: REQUEST_TIMEOUT,
         idle_max: IDLE_MAX,
     };
-    let (connection, task) = Connection::new(ours, peer, apis, None);
+    let (connection, task) = Connection::new(ours, peer, apis, session);
     (connection, Broker { pipe: theirs }, tokio::spawn(task))
 }
 
@@ -217,4 +254,51 @@ async fn an_undecodable_answer_is_its_requests_error_only() {
     broker.pipe.write_all(&Bytes::from(bytes)).await.unwrap();
     assert!(matches!(pending.await, Err(Error::Malformed { .. })));
     assert!(connection.is_open(), "frames still line up, so the connection is sound");
+}
+
+fn session(lifetime: Duration) -> Option<Session> {
+    let login =
+        SaslConfig { mechanism: SaslMechanism::Plain, username: "user".to_owned(), password: Secret::new("hunter2") };
+    Session::new(login, Some(lifetime))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_login_is_renewed_in_line_between_requests_and_again_after_that() {
+    let lifetime = Duration::from_secs(10);
+    let (connection, mut broker, _task) = connected_in(4096, session(lifetime));
+    let before = send(&connection).await;
+    let (api, id) = broker.request_of().await;
+    assert_eq!(api, ApiKey::EndTxn, "it is not due yet");
+    tokio::time::advance(lifetime * 9 / 10).await;
+    // Still unanswered when the renewal is due: the answers come in the order of the requests.
+    let behind = send(&connection).await;
+    tokio::task::yield_now().await;
+    broker.answer(id, &EndTxnResponse::default()).await;
+    before.await.unwrap();
+    broker.log_in(lifetime, 0).await;
+    let (_, id) = broker.request_of().await;
+    broker.answer(id, &EndTxnResponse::default()).await;
+    behind.await.unwrap();
+    for _ in 0..2 {
+        tokio::time::advance(lifetime * 9 / 10).await;
+        let after = send(&connection).await;
+        broker.log_in(lifetime, 0).await;
+        let (api, id) = broker.request_of().await;
+        assert_eq!(api, ApiKey::EndTxn);
+        broker.answer(id, &EndTxnResponse::default()).await;
+        after.await.unwrap();
+    }
+    assert!(connection.is_open());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_login_that_is_not_renewed_ends_the_connection_and_says_so() {
+    let (connection, mut broker, task) = connected_in(4096, session(Duration::from_secs(10)));
+    tokio::time::advance(Duration::from_secs(20)).await;
+    let pending = send(&connection).await;
+    broker.log_in(Duration::ZERO, 58).await;
+    let error = pending.await.unwrap_err();
+    assert!(matches!(error, Error::Authentication { .. }) && !error.to_string().contains("hunter2"), "{error}");
+    task.await.unwrap();
+    assert!(!connection.is_open());
 }

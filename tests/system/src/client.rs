@@ -33,10 +33,21 @@ impl Client {
     /// # Panics
     /// The broker cannot be reached.
     pub fn connect(bootstrap: &str) -> Self {
-        let runtime = Runtime::new().expect("threads can be made");
         let config = ClientConfig::new(bootstrap).expect("a test's address is one");
-        let cluster = runtime.block_on(Cluster::connect(config)).expect("the broker answers");
-        Client { runtime, cluster }
+        Self::connect_with(config).unwrap_or_else(|error| panic!("the broker answers: {error}"))
+    }
+
+    /// Connects as a configuration says.
+    ///
+    /// # Errors
+    /// The client's own.
+    ///
+    /// # Panics
+    /// No thread can be made.
+    pub fn connect_with(config: ClientConfig) -> Result<Self, Error> {
+        let runtime = Runtime::new().expect("threads can be made");
+        let cluster = runtime.block_on(Cluster::connect(config))?;
+        Ok(Client { runtime, cluster })
     }
 
     /// Makes a topic.
@@ -191,8 +202,16 @@ impl Client {
     /// # Panics
     /// The audit is not possible.
     pub fn audit_against(&self, job: &Job, check: Check) -> Report {
-        let offsets = OffsetsPlan { topic: job.offsets_topic(), connector: job.connector_name() };
-        let plan = AuditPlan { topic: job.topic(), check, offsets: Some(offsets), timeout: AUDIT_TIMEOUT };
+        self.audit_topic(&job.topic(), check, &job.offsets_topic(), &job.connector_name())
+    }
+
+    /// The auditor's report on a topic that one connector has written, with its offsets.
+    ///
+    /// # Panics
+    /// The audit is not possible.
+    pub fn audit_topic(&self, topic: &str, check: Check, offsets_topic: &str, connector: &str) -> Report {
+        let offsets = OffsetsPlan { topic: offsets_topic.to_owned(), connector: connector.to_owned() };
+        let plan = AuditPlan { topic: topic.to_owned(), check, offsets: Some(offsets), timeout: AUDIT_TIMEOUT };
         self.block_on(audit(&self.cluster, &plan, |_| {})).unwrap_or_else(|error| panic!("the audit runs: {error}"))
     }
 }
