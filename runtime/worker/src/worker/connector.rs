@@ -68,6 +68,15 @@ enum Letter {
 }
 
 impl Mailbox {
+    /// Tells UNASSIGNED, and nothing after it.
+    fn silence(&self) {
+        let mut mail = self.lock();
+        if !mail.silenced {
+            mail.silenced = true;
+            self.statuses.connector(&self.name, State::Unassigned, None);
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Mail> {
         self.mail.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -173,12 +182,7 @@ impl Instance {
             return;
         }
         tracing::warn!(connector = self.mailbox.name, "did not stop in time and was abandoned");
-        let mut mail = self.mailbox.lock();
-        if !mail.silenced {
-            mail.silenced = true;
-            self.mailbox.statuses.connector(&self.mailbox.name, State::Unassigned, None);
-        }
-        drop(mail);
+        self.mailbox.silence();
         self.run.abort();
         // Only to see it gone, if it can be.
         let _ = tokio::time::timeout(ABORTED_MAX, &mut self.run).await;
