@@ -225,6 +225,14 @@ mod tests {
     }
 
     #[test]
+    fn the_openapi_document_has_every_route() {
+        let document: serde_json::Value = serde_json::from_str(crate::resources::OPENAPI).expect("JSON");
+        let described: Vec<_> = document["paths"].as_object().expect("paths").keys().map(String::as_str).collect();
+        let known: Vec<_> = TABLE.iter().map(|(path, _)| *path).collect();
+        assert_eq!(described, known);
+    }
+
+    #[test]
     fn a_name_may_hold_every_character() {
         for (segment, name) in
             [("a%2Fb", "a/b"), ("a%252Fb", "a%2Fb"), ("a+b", "a+b"), ("..", ".."), ("%2e%2e", ".."), ("a%3Bb", "a;b")]

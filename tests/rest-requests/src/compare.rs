@@ -6,6 +6,8 @@
 //! - `message`: an error body's text (its code and its members must agree);
 //! - `body`: the whole body;
 //! - `content-type`, `allow`, `location`: that header;
+//! - `page`: Java's server answers with a page of its own (or with nothing), ours with the same code and a JSON error;
+//! - `unreadable`: as `message`, where Java's text is one of its JSON library's or of a null pointer;
 //! - `error-content-type`: Java's error has no content type, ours says `application/json`;
 //! - `allow-of-405`: Java's 405 has no `Allow`, ours has.
 //!
@@ -122,6 +124,17 @@ fn excuses(aspect: &str, difference: &str, java: &Answer, ours: &Answer) -> bool
             difference == "content-type"
                 && java.code >= 400
                 && java.content_type.is_none()
+                && ours.content_type.as_deref() == Some("application/json")
+        }
+        "unreadable" => {
+            let text = java.body["message"].as_str().unwrap_or_default();
+            let of_java = ["Cannot invoke \"", "[Source: ", "No content to map"].iter().any(|part| text.contains(part));
+            of_java && excuses("message", difference, java, ours)
+        }
+        "page" => {
+            matches!(difference, "content-type" | "body")
+                && java.code == ours.code
+                && !java.body.is_object()
                 && ours.content_type.as_deref() == Some("application/json")
         }
         "allow-of-405" => difference == "allow" && java.code == 405 && java.allow.is_none(),

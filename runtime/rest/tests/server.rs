@@ -1,0 +1,266 @@
+//! The server over real sockets: forwarding between workers, admin listeners, passwords, TLS, limits, and what it says before there is a herder.
+
+mod memory;
+
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use memory::{KEY, MemoryHerder};
+use oncewire_rest::{Herder as _, HerderError, RestClient, RestConfig, RestServer, SigningKey};
+use oncewire_rest_requests::http::{self, Response};
+
+const PATIENCE: Duration = Duration::from_secs(5);
+
+fn config(pairs: &[(&str, &str)]) -> RestConfig {
+    let mut properties: BTreeMap<String, String> = [("listeners".to_owned(), "http://127.0.0.1:0".to_owned())].into();
+    properties.extend(pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+    RestConfig::from_properties(&properties).expect("a configuration").0
+}
+
+async fn start(pairs: &[(&str, &str)]) -> (RestServer, String) {
+    let server = RestServer::bind(config(pairs)).await.expect("free ports");
+    let address = server.addresses()[0].to_string();
+    (server, address)
+}
+
+/// Sends one request away from the runtime's threads.
+async fn send(
+    address: &str,
+    method: &'static str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: Option<Vec<u8>>,
+) -> Response {
+    let (address, path) = (address.to_owned(), path.to_owned());
+    let headers: Vec<(String, String)> =
+        headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let sent = tokio::task::spawn_blocking(move || http::send(&address, method, &path, &headers, body.as_deref()));
+    sent.await.expect("no panic").expect("an answer")
+}
+
+async fn get(address: &str, path: &str) -> Response {
+    send(address, "GET", path, &[], None).await
+}
+
+fn text(response: &Response) -> String {
+    String::from_utf8_lossy(&response.body).into_owned()
+}
+
+/// A connector that is good for the memory herder.
+fn create(name: &str) -> Option<Vec<u8>> {
+    let config =
+        r#""config":{"connector.class":"org.apache.kafka.connect.file.FileStreamSourceConnector","topic":"t"}"#;
+    Some(format!("{{\"name\":\"{name}\",{config}}}").into_bytes())
+}
+
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn before_there_is_a_herder_the_server_says_so() {
+    let (server, address) = start(&[]).await;
+    assert_eq!(server.advertised_url(), format!("http://{address}/"));
+    let health = get(&address, "/health").await;
+    assert_eq!((health.code, text(&health).contains("starting")), (503, true));
+    assert_eq!(get(&address, "/connectors").await.code, 503);
+    assert_eq!(get(&address, "/nope").await.code, 404);
+    server.serve(Arc::new(MemoryHerder::new(&address)));
+    assert_eq!(get(&address, "/health").await.code, 200);
+    server.close(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_is_forwarded_to_the_leader_and_its_answer_comes_back_unchanged() {
+    let (leader, leader_address) = start(&[]).await;
+    leader.serve(Arc::new(MemoryHerder::new(&leader_address)));
+    let (follower, address) = start(&[]).await;
+    follower.serve(Arc::new(MemoryHerder::following(&address, leader.advertised_url())));
+
+    let made = send(&address, "POST", "/connectors", &[JSON], create("a/b %þ")).await;
+    assert_eq!(made.code, 201, "{}", text(&made));
+    let location = format!("http://{address}/connectors/a%2Fb%20%25%C3%BE");
+    assert_eq!(made.header("location"), Some(location.as_str()));
+    let again = send(&address, "POST", "/connectors", &[JSON], create("a/b %þ")).await;
+    assert_eq!((again.code, text(&again).contains("already exists")), (409, true));
+    let restart = send(&address, "POST", "/connectors/a%2Fb%20%25%C3%BE/restart?includeTasks=true", &[], None).await;
+    assert_eq!((restart.code, text(&restart).contains("RESTARTING")), (202, true));
+    let gone = send(&address, "DELETE", "/connectors/a%2Fb%20%25%C3%BE", &[], None).await;
+    assert_eq!((gone.code, gone.body.len()), (204, 0));
+    let unknown = send(&address, "DELETE", "/connectors/a%2Fb%20%25%C3%BE", &[], None).await;
+    assert_eq!((unknown.code, text(&unknown).contains("not found")), (404, true));
+    follower.close(PATIENCE).await;
+    leader.close(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_goes_over_two_hops_at_most() {
+    let (first, first_address) = start(&[]).await;
+    let (second, second_address) = start(&[]).await;
+    // Each thinks that the other is the leader.
+    first.serve(Arc::new(MemoryHerder::following(&first_address, second.advertised_url())));
+    second.serve(Arc::new(MemoryHerder::following(&second_address, first.advertised_url())));
+    let lost = send(&first_address, "DELETE", "/connectors/a", &[], None).await;
+    assert_eq!((lost.code, text(&lost).contains("conflicting operation")), (409, true), "{}", text(&lost));
+    first.close(PATIENCE).await;
+    second.close(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_that_is_gone_is_named_in_the_error() {
+    let (follower, address) = start(&[]).await;
+    // Port 1 is nobody's.
+    follower.serve(Arc::new(MemoryHerder::following(&address, "http://127.0.0.1:1/")));
+    let lost = send(&address, "DELETE", "/connectors/a", &[], None).await;
+    assert_eq!(lost.code, 500);
+    assert!(
+        text(&lost).contains("IO Error trying to forward REST request: http://127.0.0.1:1/connectors/a"),
+        "{}",
+        text(&lost)
+    );
+    follower.close(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn internal_requests_are_signed_and_verified() {
+    let (leader, address) = start(&[]).await;
+    let herder = Arc::new(MemoryHerder::new(&address));
+    leader.serve(herder.clone());
+    let made = send(&address, "POST", "/connectors", &[JSON], create("a/b")).await;
+    // Java's server would refuse this path; here even internal requests reach such a connector.
+    assert_eq!(made.code, 201);
+    let client = leader.client();
+    let key = |key| Some(SigningKey { algorithm: "HmacSHA256", key });
+    let code = |result: Result<(), HerderError>| match result {
+        Ok(()) => 204,
+        Err(HerderError::Status { code, .. }) => code,
+        Err(other) => panic!("{other:?}"),
+    };
+    let configs = [herder.connector_config("a/b").await.expect("it is there")];
+    let url = leader.advertised_url();
+    assert_eq!(code(client.put_task_configs(url, "a/b", &configs, key(KEY)).await), 204);
+    assert_eq!(code(client.put_task_configs(url, "a/b", &configs, key(b"an old key")).await), 403);
+    assert_eq!(code(client.put_task_configs(url, "a/b", &configs, None).await), 400);
+    assert_eq!(code(client.fence(url, "a/b", key(KEY)).await), 204);
+    assert_eq!(code(client.fence(url, "other", key(KEY)).await), 404);
+    leader.close(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn admin_listeners_serve_loggers_and_nothing_else() {
+    let (server, main) = start(&[("admin.listeners", "http://127.0.0.1:0")]).await;
+    let admin = server.addresses()[1].to_string();
+    server.serve(Arc::new(MemoryHerder::new(&main)));
+    assert_eq!(get(&main, "/admin/loggers").await.code, 404);
+    assert_eq!(get(&main, "/connectors").await.code, 200);
+    assert_eq!(get(&admin, "/admin/loggers").await.code, 200);
+    assert_eq!(get(&admin, "/connectors").await.code, 404);
+    server.close(PATIENCE).await;
+
+    let (server, main) = start(&[("admin.listeners", "")]).await;
+    server.serve(Arc::new(MemoryHerder::new(&main)));
+    assert_eq!(get(&main, "/admin/loggers").await.code, 404);
+    server.close(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn passwords_headers_and_origins_are_looked_after() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let users = folder.path().join("users.properties");
+    std::fs::write(&users, "ann=secret\n").expect("a file");
+    let module = "org.apache.kafka.connect.rest.basic.auth.extension.PropertyFileLoginModule";
+    let jaas = folder.path().join("jaas.conf");
+    std::fs::write(&jaas, format!("KafkaConnect {{\n  {module} required\n  file=\"{}\";\n}};\n", users.display()))
+        .expect("a file");
+    let (server, address) = start(&[
+        ("rest.extension.classes", "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension"),
+        ("rest.basic.auth.jaas.config", jaas.to_str().expect("text")),
+        ("access.control.allow.origin", "http://page"),
+        ("response.http.headers.config", "set X-Frame-Options: DENY"),
+    ])
+    .await;
+    server.serve(Arc::new(MemoryHerder::new(&address)));
+    let stranger = get(&address, "/connectors").await;
+    assert_eq!((stranger.code, stranger.header("www-authenticate").is_some()), (401, true));
+    assert_eq!(stranger.header("x-frame-options"), Some("DENY"));
+    // ann:secret
+    let known = send(
+        &address,
+        "GET",
+        "/connectors",
+        &[("Authorization", "Basic YW5uOnNlY3JldA=="), ("Origin", "http://page")],
+        None,
+    )
+    .await;
+    assert_eq!(known.code, 200);
+    assert_eq!(known.header("access-control-allow-origin"), Some("http://page"));
+    // Workers have no passwords; they are told apart by their signatures.
+    assert_eq!(send(&address, "PUT", "/connectors/a/fence", &[], None).await.code, 400);
+    server.close(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workers_reach_each_other_over_tls_and_strangers_do_not() {
+    let file = |name: &str| format!("{}/tests/tls/{name}.pem", env!("CARGO_MANIFEST_DIR"));
+    let (server_pem, client_pem, ca) = (file("server"), file("client"), file("ca"));
+    let tls = |identity| {
+        [
+            ("listeners", "https://127.0.0.1:0"),
+            ("ssl.keystore.type", "PEM"),
+            ("ssl.keystore.location", identity),
+            ("ssl.truststore.type", "PEM"),
+            ("ssl.truststore.location", ca.as_str()),
+            ("ssl.client.auth", "required"),
+        ]
+    };
+    let server = RestServer::bind(config(&tls(&server_pem))).await.expect("a free port");
+    server.serve(Arc::new(MemoryHerder::new("w:1")));
+    assert!(server.advertised_url().starts_with("https://127.0.0.1:"));
+    let key = Some(SigningKey { algorithm: "HmacSHA256", key: KEY });
+    let friend = RestClient::new(&config(&tls(&client_pem))).expect("a client");
+    let answer = friend.fence(server.advertised_url(), "a", key).await;
+    assert!(matches!(answer, Err(HerderError::Status { code: 404, .. })), "{answer:?}");
+    let trust_only = [("ssl.truststore.type", "PEM"), ("ssl.truststore.location", ca.as_str())];
+    let stranger = RestClient::new(&config(&trust_only)).expect("a client");
+    let answer = stranger.fence(server.advertised_url(), "a", key).await;
+    assert!(matches!(answer, Err(HerderError::Status { code: 500, .. })), "{answer:?}");
+    server.close(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_too_large_is_refused() {
+    let (server, address) = start(&[]).await;
+    server.serve(Arc::new(MemoryHerder::new(&address)));
+    let long = send(&address, "PUT", "/connectors/a/config", &[JSON], Some(vec![b' '; (10 << 20) + 1])).await;
+    assert_eq!(long.code, 413);
+    let name = "x".repeat(200_000);
+    let head = send(&address, "GET", "/connectors", &[("X-Long", &name)], None).await;
+    assert_eq!(head.code, 431);
+    let address = address.clone();
+    let garbage = tokio::task::spawn_blocking(move || {
+        let mut stream = TcpStream::connect(address).expect("a connection");
+        stream.write_all(b"\x16\x03\x01\x00\xff\x00\r\n\r\n").expect("written");
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).expect("read to the end");
+        String::from_utf8_lossy(&answer).into_owned()
+    });
+    assert!(garbage.await.expect("no panic").starts_with("HTTP/1.1 400"));
+    server.close(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn closing_cuts_a_client_that_says_nothing() {
+    let (server, address) = start(&[]).await;
+    let silent = TcpStream::connect(&address).expect("a connection");
+    server.close(Duration::from_millis(200)).await;
+    assert!(TcpStream::connect(&address).is_err());
+    drop(silent);
+}
+
+#[tokio::test]
+async fn a_port_that_is_taken_is_told_with_its_key() {
+    let (_server, address) = start(&[]).await;
+    let error = RestServer::bind(config(&[("listeners", &format!("http://{address}"))])).await.expect_err("taken");
+    assert!(error.starts_with("listeners: cannot listen on 127.0.0.1:"), "{error}");
+}
