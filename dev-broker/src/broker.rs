@@ -16,8 +16,9 @@ use std::time::Duration;
 use kafka_protocol::messages::{ApiKey, FetchRequest, ProduceRequest, TopicName};
 use uuid::Uuid;
 
-use crate::api::{self, Call, Request, Response, fetch, produce};
+use crate::api::{self, Call, Request, Response, fetch, join_group, produce, sync_group};
 use crate::faults::{Fault, FaultScript};
+use crate::groups::{Decision, Groups, Step, Ticket};
 use crate::producers::Marker;
 use crate::settings::BrokerSettings;
 use crate::time::Timestamp;
@@ -64,6 +65,11 @@ enum Waiting {
         retry_at: Timestamp,
         give_up_at: Timestamp,
     },
+    /// JoinGroup or SyncGroup: the group's own deadlines end it.
+    Group {
+        version: i16,
+        ticket: Ticket,
+    },
     /// A fault holds the request back.
     Request {
         call: Call,
@@ -77,11 +83,12 @@ enum Waiting {
 }
 
 impl Waiting {
-    fn deadline(&self) -> Timestamp {
+    fn deadline(&self) -> Option<Timestamp> {
         match self {
-            Waiting::Fetch { until, .. } => *until,
-            Waiting::Produce { retry_at, .. } => *retry_at,
-            Waiting::Request { at, .. } | Waiting::Answer { at, .. } => *at,
+            Waiting::Fetch { until, .. } => Some(*until),
+            Waiting::Produce { retry_at, .. } => Some(*retry_at),
+            Waiting::Group { .. } => None,
+            Waiting::Request { at, .. } | Waiting::Answer { at, .. } => Some(*at),
         }
     }
 }
@@ -107,6 +114,7 @@ pub struct Broker {
     pub(crate) settings: BrokerSettings,
     pub(crate) topics: Topics,
     pub(crate) coordinator: Coordinator,
+    pub(crate) groups: Groups,
     /// Bytes of all logs, against `log_bytes_max`.
     pub(crate) log_bytes: u64,
     /// Partitions whose readable data or existence changed since waiting fetches were last looked at.
@@ -124,6 +132,7 @@ impl Broker {
             settings,
             topics: Topics::default(),
             coordinator: Coordinator::new(),
+            groups: Groups::default(),
             log_bytes: 0,
             changed: Vec::new(),
             faults: FaultScript::default(),
@@ -160,13 +169,14 @@ impl Broker {
                 partition.producers.expire(now, idle_max, self.settings.producers_per_partition_max);
             }
         }
+        self.groups.tick(now);
         self.settle(now);
     }
 
     /// When [`Self::tick`] has something to do next, unless a request changes it.
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        let waits = self.parked.values().map(|parked| parked.waiting.deadline()).min();
-        [waits, self.coordinator.next_deadline()].into_iter().flatten().min()
+        let waits = self.parked.values().filter_map(|parked| parked.waiting.deadline()).min();
+        [waits, self.coordinator.next_deadline(), self.groups.next_deadline()].into_iter().flatten().min()
     }
 
     /// The next parked request that was decided. Drain it after every [`Self::handle`] and [`Self::tick`].
@@ -178,7 +188,8 @@ impl Broker {
     /// done.
     pub fn disconnect(&mut self, connection: ConnectionId) {
         self.parked.retain(|_, parked| {
-            parked.connection != connection || !matches!(parked.waiting, Waiting::Fetch { .. } | Waiting::Answer { .. })
+            parked.connection != connection
+                || !matches!(parked.waiting, Waiting::Fetch { .. } | Waiting::Group { .. } | Waiting::Answer { .. })
         });
         self.ready.retain(|(owner, _)| *owner != connection);
     }
@@ -231,6 +242,14 @@ impl Broker {
                 self.run_produce(now, call.version, request, give_up_at)
             }
             Request::Fetch(request) => self.run_fetch(now, call.version, request),
+            Request::JoinGroup(request) => {
+                let step = join_group::attempt(self, now, call.version, &request);
+                group_outcome(call.version, step)
+            }
+            Request::SyncGroup(request) => {
+                let step = sync_group::attempt(self, now, &request);
+                group_outcome(call.version, step)
+            }
             // `serve` answers all others.
             _ => Outcome::Done(Handled::Close),
         }
@@ -281,6 +300,7 @@ impl Broker {
         loop {
             self.write_due_markers(now);
             let changed = std::mem::take(&mut self.changed);
+            self.answer_groups(now);
             let woken = self.wakeable(now, &changed);
             if woken.is_empty() && self.changed.is_empty() {
                 return;
@@ -322,16 +342,35 @@ impl Broker {
         }
     }
 
+    /// Answers the waiting members of groups that came to a decision. Whose connection is gone is not there any more.
+    fn answer_groups(&mut self, now: Timestamp) {
+        for (decided, decision) in self.groups.take_decided() {
+            let found = self.parked.iter().find_map(|(number, parked)| match parked.waiting {
+                Waiting::Group { version, ticket } if ticket == decided => Some((*number, version)),
+                _ => None,
+            });
+            let Some((number, version)) = found else { continue };
+            let Some(Parked { connection, fate, .. }) = self.parked.remove(&number) else { continue };
+            let reply = Handled::Reply(group_response(version, decision));
+            let handled = self.finish(now, connection, fate, reply);
+            if handled != Handled::Park {
+                self.ready.push_back((connection, handled));
+            }
+        }
+    }
+
     fn wakeable(&mut self, now: Timestamp, changed: &[TopicPartition]) -> Vec<Parked> {
         let ready: Vec<u64> = self
             .parked
             .iter()
             .filter(|(_, parked)| match &parked.waiting {
-                waiting if waiting.deadline() <= now => true,
+                waiting if waiting.deadline().is_some_and(|deadline| deadline <= now) => true,
                 Waiting::Fetch { version, request, watched, .. } => {
                     changed.iter().any(|at| watched.contains(at)) && fetch::is_ready(self, *version, request)
                 }
-                Waiting::Produce { .. } | Waiting::Request { .. } | Waiting::Answer { .. } => false,
+                Waiting::Produce { .. } | Waiting::Group { .. } | Waiting::Request { .. } | Waiting::Answer { .. } => {
+                    false
+                }
             })
             .map(|(number, _)| *number)
             .collect();
@@ -347,6 +386,8 @@ impl Broker {
             Waiting::Produce { version, request, give_up_at, .. } => {
                 self.run_produce(now, version, request, give_up_at)
             }
+            // Answered by its group, never woken.
+            waiting @ Waiting::Group { .. } => Outcome::Wait(waiting),
             Waiting::Request { call, .. } => self.run(now, call),
             Waiting::Answer { handled, .. } => Outcome::Done(*handled),
         };
@@ -357,6 +398,20 @@ impl Broker {
         if handled != Handled::Park {
             self.ready.push_back((connection, handled));
         }
+    }
+}
+
+fn group_outcome(version: i16, step: Step) -> Outcome {
+    match step {
+        Step::Now(decision) => Outcome::Done(Handled::Reply(group_response(version, decision))),
+        Step::Wait(ticket) => Outcome::Wait(Waiting::Group { version, ticket }),
+    }
+}
+
+fn group_response(version: i16, decision: Decision) -> Response {
+    match decision {
+        Decision::Join(decided) => Response::JoinGroup(join_group::answer(version, decided)),
+        Decision::Sync(decided) => Response::SyncGroup(sync_group::answer(decided)),
     }
 }
 

@@ -6,12 +6,14 @@
 //!
 //! ```text
 //! server ──► api/<name> ──► broker ──► topics ──► partition ──► log, producers
-//!                              └─────► transactions (coordinator)
+//!                              ├─────► transactions (coordinator)
+//!                              └─────► groups (coordinator)
 //! ```
 
 pub mod api;
 pub mod broker;
 pub mod faults;
+mod groups;
 mod log;
 mod partition;
 mod produced;

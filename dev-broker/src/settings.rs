@@ -45,6 +45,13 @@ pub struct BrokerSettings {
     pub add_partitions_retry_max: Duration,
     /// `message.timestamp.after.max.ms`: how far in the future a record may be. Default 1 hour.
     pub timestamp_after_max: Duration,
+    /// `group.initial.rebalance.delay.ms`: how long a group without members waits for more than its first one. Default
+    /// 0, as in the configuration that Kafka's quickstart uses (Kafka's own default is 3 s).
+    pub group_initial_rebalance_delay: Duration,
+    /// `group.min.session.timeout.ms`. Default 6 s.
+    pub group_session_timeout_min: Duration,
+    /// `group.max.session.timeout.ms`. Default 30 minutes.
+    pub group_session_timeout_max: Duration,
     /// The longest that a Fetch may wait, whatever its `max_wait_ms` says. Default 5 minutes.
     pub fetch_wait_max: Duration,
     /// Bytes of record batches kept over all partitions. Full: KAFKA_STORAGE_ERROR with this limit's name. Default 4
@@ -78,6 +85,9 @@ impl Default for BrokerSettings {
             add_partitions_retry_backoff: Duration::from_millis(20),
             add_partitions_retry_max: Duration::from_millis(100),
             timestamp_after_max: Duration::from_secs(3600),
+            group_initial_rebalance_delay: Duration::ZERO,
+            group_session_timeout_min: Duration::from_secs(6),
+            group_session_timeout_max: Duration::from_secs(30 * 60),
             fetch_wait_max: Duration::from_secs(300),
             log_bytes_max: 4 << 30,
             partitions_max: 10_000,

@@ -1,7 +1,6 @@
 //! FindCoordinator (key 10), versions 0 to 6: this broker, for transactions and for groups.
 //!
-//! A group's coordinator is answered although groups are not served: the client then finds that JoinGroup is not
-//! announced and says so, where an error here would make it ask for ever. Share groups (key type 2) are refused.
+//! Share groups (key type 2) are refused.
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::find_coordinator_response::Coordinator;

@@ -15,11 +15,15 @@ mod describe_transactions;
 mod end_txn;
 pub(crate) mod fetch;
 mod find_coordinator;
+mod heartbeat;
 mod init_producer_id;
+pub(crate) mod join_group;
+mod leave_group;
 mod list_offsets;
 mod list_transactions;
 mod metadata;
 pub(crate) mod produce;
+pub(crate) mod sync_group;
 
 use bytes::Bytes;
 use kafka_protocol::ResponseError;
@@ -52,6 +56,10 @@ pub(crate) const SERVED: &[(ApiKey, VersionRange)] = &[
     (ApiKey::DescribeProducers, VersionRange { min: 0, max: 0 }),
     (ApiKey::DescribeTransactions, VersionRange { min: 0, max: 0 }),
     (ApiKey::ListTransactions, VersionRange { min: 0, max: 2 }),
+    (ApiKey::JoinGroup, VersionRange { min: 2, max: 9 }),
+    (ApiKey::SyncGroup, VersionRange { min: 0, max: 5 }),
+    (ApiKey::Heartbeat, VersionRange { min: 0, max: 4 }),
+    (ApiKey::LeaveGroup, VersionRange { min: 0, max: 5 }),
 ];
 
 /// A decoded request.
@@ -91,6 +99,14 @@ pub enum Request {
     DescribeTransactions(kafka::DescribeTransactionsRequest),
     #[allow(missing_docs, reason = "as above")]
     ListTransactions(kafka::ListTransactionsRequest),
+    #[allow(missing_docs, reason = "as above")]
+    JoinGroup(kafka::JoinGroupRequest),
+    #[allow(missing_docs, reason = "as above")]
+    SyncGroup(kafka::SyncGroupRequest),
+    #[allow(missing_docs, reason = "as above")]
+    Heartbeat(kafka::HeartbeatRequest),
+    #[allow(missing_docs, reason = "as above")]
+    LeaveGroup(kafka::LeaveGroupRequest),
 }
 
 /// A response, not yet encoded: that happens outside the broker's lock.
@@ -130,6 +146,14 @@ pub enum Response {
     DescribeTransactions(kafka::DescribeTransactionsResponse),
     #[allow(missing_docs, reason = "as above")]
     ListTransactions(kafka::ListTransactionsResponse),
+    #[allow(missing_docs, reason = "as above")]
+    JoinGroup(kafka::JoinGroupResponse),
+    #[allow(missing_docs, reason = "as above")]
+    SyncGroup(kafka::SyncGroupResponse),
+    #[allow(missing_docs, reason = "as above")]
+    Heartbeat(kafka::HeartbeatResponse),
+    #[allow(missing_docs, reason = "as above")]
+    LeaveGroup(kafka::LeaveGroupResponse),
 }
 
 /// A request with the API and the version that it came in, which decide what it means.
@@ -177,6 +201,10 @@ impl Call {
             ApiKey::DescribeProducers => Request::DescribeProducers(frame::decode_request(api, version, body)?),
             ApiKey::DescribeTransactions => Request::DescribeTransactions(frame::decode_request(api, version, body)?),
             ApiKey::ListTransactions => Request::ListTransactions(frame::decode_request(api, version, body)?),
+            ApiKey::JoinGroup => Request::JoinGroup(frame::decode_request(api, version, body)?),
+            ApiKey::SyncGroup => Request::SyncGroup(frame::decode_request(api, version, body)?),
+            ApiKey::Heartbeat => Request::Heartbeat(frame::decode_request(api, version, body)?),
+            ApiKey::LeaveGroup => Request::LeaveGroup(frame::decode_request(api, version, body)?),
             _ => return Err(WireError::UnsupportedVersion { api, version }),
         };
         Ok(Self { api, version, request })
@@ -210,6 +238,10 @@ impl Call {
                 Response::DescribeTransactions(describe_transactions::refuse(request, code))
             }
             Request::ListTransactions(_) => Response::ListTransactions(list_transactions::refuse(code)),
+            Request::JoinGroup(_) => Response::JoinGroup(join_group::refuse(self.version, code)),
+            Request::SyncGroup(_) => Response::SyncGroup(sync_group::refuse(code)),
+            Request::Heartbeat(_) => Response::Heartbeat(heartbeat::refuse(code)),
+            Request::LeaveGroup(_) => Response::LeaveGroup(leave_group::refuse(code)),
         }
     }
 }
@@ -238,14 +270,20 @@ impl Response {
             Response::DescribeProducers(body) => frame::encode_response(api, version, correlation_id, body),
             Response::DescribeTransactions(body) => frame::encode_response(api, version, correlation_id, body),
             Response::ListTransactions(body) => frame::encode_response(api, version, correlation_id, body),
+            Response::JoinGroup(body) => frame::encode_response(api, version, correlation_id, body),
+            Response::SyncGroup(body) => frame::encode_response(api, version, correlation_id, body),
+            Response::Heartbeat(body) => frame::encode_response(api, version, correlation_id, body),
+            Response::LeaveGroup(body) => frame::encode_response(api, version, correlation_id, body),
         }
     }
 }
 
-/// Serves a request that is answered at once: all but Produce and Fetch, which the broker may park.
+/// Serves a request that is answered at once: all but those that the broker may park.
 pub(crate) fn serve(broker: &mut Broker, now: Timestamp, version: i16, request: &Request) -> Option<Response> {
     Some(match request {
-        Request::Produce(_) | Request::Fetch(_) => return None,
+        Request::Produce(_) | Request::Fetch(_) | Request::JoinGroup(_) | Request::SyncGroup(_) => return None,
+        Request::Heartbeat(request) => Response::Heartbeat(heartbeat::serve(broker, now, request)),
+        Request::LeaveGroup(request) => Response::LeaveGroup(leave_group::serve(broker, now, version, request)),
         Request::ListOffsets(request) => Response::ListOffsets(list_offsets::serve(broker, request)),
         Request::Metadata(request) => Response::Metadata(metadata::serve(broker, version, request)),
         Request::FindCoordinator(request) => {
