@@ -230,9 +230,9 @@ impl Cluster {
         Purpose::Fetch(self.inner.readers.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// A purpose of its own for one group member; [`Cluster::release`] gives its connections back.
-    pub(crate) fn join_purpose(&self) -> Purpose {
-        Purpose::Join(self.inner.members.fetch_add(1, Ordering::Relaxed))
+    /// A number of its own for one group member, for its two purposes; [`Cluster::release`] gives their connections back.
+    pub(crate) fn member_number(&self) -> u32 {
+        self.inner.members.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Ends the connections of one purpose.

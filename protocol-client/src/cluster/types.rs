@@ -33,10 +33,11 @@ pub enum Purpose {
     Coordinator,
     /// Fetch, which the broker may hold back until there is data. Each reader brings a number of its own.
     Fetch(u32),
-    /// Heartbeats of group members, and their leaving: a member whose heartbeats are late is taken for dead.
-    Membership,
-    /// JoinGroup and SyncGroup, which the coordinator holds back until the group is complete. Each member brings a number
-    /// of its own: two members of one group that shared a connection would wait for each other.
+    /// A group member's heartbeats, and its leaving: a member whose heartbeats are late is taken for dead. Each member
+    /// brings a number of its own.
+    Membership(u32),
+    /// JoinGroup and SyncGroup, which the coordinator holds back until the group is complete. Each member brings its
+    /// number: two members of one group that shared a connection would wait for each other.
     Join(u32),
 }
 

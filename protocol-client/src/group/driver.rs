@@ -42,18 +42,19 @@ impl Shared {
 struct UnderWay {
     ticket: Ticket,
     handle: AbortHandle,
-    may_be_parked: bool,
+    /// What it runs on, if its connection is the member's own.
+    purpose: Option<Purpose>,
 }
 
 type Done = (Ticket, Result<Answer, Error>);
 
 /// Runs until it is told to close. Requests under way are dropped then: the brokers may still act on them.
-pub(super) async fn run(shared: Arc<Shared>, cluster: Cluster, config: GroupConfig, join_purpose: Purpose) {
+pub(super) async fn run(shared: Arc<Shared>, cluster: Cluster, config: GroupConfig, number: u32) {
     let mut requests: JoinSet<Done> = JoinSet::new();
     // One of each kind; one more where an old one was given up.
     let mut under_way: Vec<UnderWay> = Vec::new();
     loop {
-        carry_out(&shared, &cluster, &config, join_purpose, &mut requests, &mut under_way);
+        carry_out(&shared, &cluster, &config, number, &mut requests, &mut under_way);
         let deadline = shared.lock().deadline();
         let alarm = async {
             match deadline {
@@ -86,7 +87,7 @@ fn carry_out(
     shared: &Shared,
     cluster: &Cluster,
     config: &GroupConfig,
-    join_purpose: Purpose,
+    number: u32,
     requests: &mut JoinSet<Done>,
     under_way: &mut Vec<UnderWay>,
 ) {
@@ -94,17 +95,21 @@ fn carry_out(
         let Some(output) = shared.lock().poll_output() else { return };
         match output {
             Output::Send { ticket, request } => {
-                let may_be_parked = matches!(request, Request::Join { .. } | Request::Sync { .. });
-                let asking = ask(cluster.clone(), config.clone(), join_purpose, request);
+                let purpose = match request {
+                    Request::FindCoordinator => None,
+                    Request::Join { .. } | Request::Sync { .. } => Some(Purpose::Join(number)),
+                    Request::Heartbeat { .. } | Request::Leave { .. } => Some(Purpose::Membership(number)),
+                };
+                let asking = ask(cluster.clone(), config.clone(), number, request);
                 let handle = requests.spawn(async move { (ticket, asking.await) });
-                under_way.push(UnderWay { ticket, handle, may_be_parked });
+                under_way.push(UnderWay { ticket, handle, purpose });
             }
             Output::Abandon(ticket) => {
                 let Some(at) = under_way.iter().position(|one| one.ticket == ticket) else { continue };
                 let given_up = under_way.swap_remove(at);
                 given_up.handle.abort();
-                if given_up.may_be_parked {
-                    cluster.release(join_purpose);
+                if let Some(purpose) = given_up.purpose {
+                    cluster.release(purpose);
                 }
             }
         }

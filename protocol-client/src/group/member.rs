@@ -20,7 +20,7 @@ use crate::cluster::{Backoff, Cluster, Purpose};
 pub struct GroupMember {
     cluster: Cluster,
     config: GroupConfig,
-    join_purpose: Purpose,
+    number: u32,
     shared: Arc<Shared>,
     /// The background task, while it runs.
     task: JoinSet<()>,
@@ -36,7 +36,7 @@ impl GroupMember {
         let backoff = Backoff::new(settings.retry_backoff, settings.retry_backoff_max);
         let machine = Machine::new(config.clone(), backoff, Instant::now());
         Self {
-            join_purpose: cluster.join_purpose(),
+            number: cluster.member_number(),
             shared: Arc::new(Shared::new(machine)),
             cluster,
             config,
@@ -79,7 +79,7 @@ impl GroupMember {
         }
         if self.task.is_empty() {
             let shared = Arc::clone(&self.shared);
-            self.task.spawn(run(shared, self.cluster.clone(), self.config.clone(), self.join_purpose));
+            self.task.spawn(run(shared, self.cluster.clone(), self.config.clone(), self.number));
         }
     }
 
@@ -144,10 +144,17 @@ impl GroupMember {
             self.shared.closing.notify_one();
             while self.task.join_next().await.is_some() {}
         }
+        // A request that was not answered must not stand in the way of the next membership.
+        self.release();
         let mut machine = self.shared.lock();
         machine.left();
         self.member_id.clear();
         self.generation = NO_GENERATION;
+    }
+
+    fn release(&self) {
+        self.cluster.release(Purpose::Join(self.number));
+        self.cluster.release(Purpose::Membership(self.number));
     }
 
     /// The id that the coordinator gave, as of the last event; empty when there is none.
@@ -166,6 +173,6 @@ impl GroupMember {
 impl Drop for GroupMember {
     fn drop(&mut self) {
         // The task is aborted by its set; what it has parked at the broker is not wanted any more.
-        self.cluster.release(self.join_purpose);
+        self.release();
     }
 }

@@ -1,7 +1,8 @@
 //! The member's requests and answers on the wire. JoinGroup 1-9, SyncGroup 0-5, Heartbeat 0-4, LeaveGroup 0-5.
 //!
 //! JoinGroup and SyncGroup are parked at the coordinator until all members are there, or the leader has assigned: they
-//! get as long as the rebalance may take, and a connection of their own ([`Purpose::Join`]), so that heartbeats pass.
+//! get as long as the rebalance may take, and a connection of their own ([`Purpose::Join`]), so that heartbeats
+//! ([`Purpose::Membership`]) pass.
 //!
 //! Left out: `group.instance.id` (static membership). Refused: `skip_assignment`, which only static leaders get.
 
@@ -32,31 +33,21 @@ const COORDINATOR: &str = "the group coordinator";
 ///
 /// # Cancel safety
 /// Dropping the future detaches, as with [`Cluster::call`].
-pub(super) async fn ask(
-    cluster: Cluster,
-    config: GroupConfig,
-    join_purpose: Purpose,
-    request: Request,
-) -> Result<Answer, Error> {
-    try_ask(&cluster, &config, join_purpose, request).await.map_err(|error| cluster.with_user(error))
+pub(super) async fn ask(cluster: Cluster, config: GroupConfig, number: u32, request: Request) -> Result<Answer, Error> {
+    try_ask(&cluster, &config, number, request).await.map_err(|error| cluster.with_user(error))
 }
 
-async fn try_ask(
-    cluster: &Cluster,
-    config: &GroupConfig,
-    join_purpose: Purpose,
-    request: Request,
-) -> Result<Answer, Error> {
+async fn try_ask(cluster: &Cluster, config: &GroupConfig, number: u32, request: Request) -> Result<Answer, Error> {
     match request {
         Request::FindCoordinator => find(cluster, config.group_id.clone()).await,
         Request::Join { node, member_id, protocols, reason } => {
-            let call = rebalance_call(config, node, join_purpose);
+            let call = rebalance_call(config, node, number);
             let build = |_| join_request(config, &member_id, &protocols, &reason);
             let reply = cluster.call(call, build).await?;
             read_join(config, &protocols, reply.body)
         }
         Request::Sync { node, member_id, generation, protocol, assignments } => {
-            let call = rebalance_call(config, node, join_purpose);
+            let call = rebalance_call(config, node, number);
             let assignments = assignments.into_iter().map(|(member_id, assignment)| {
                 SyncGroupRequestAssignment::default().with_member_id(text(&member_id)).with_assignment(assignment)
             });
@@ -75,12 +66,12 @@ async fn try_ask(
                 .with_group_id(group_id(config))
                 .with_generation_id(generation)
                 .with_member_id(text(&member_id));
-            let reply = cluster.call(member_call(config, node), |_| request).await?;
+            let reply = cluster.call(member_call(config, node, number), |_| request).await?;
             checked("Heartbeat", config, reply.body.error_code).map(|()| Answer::Alive)
         }
         Request::Leave { node, member_id, reason } => {
             let build = |version| leave_request(version, config, &member_id, &reason);
-            let reply = cluster.call(member_call(config, node), build).await?;
+            let reply = cluster.call(member_call(config, node, number), build).await?;
             checked("LeaveGroup", config, leave_code(&reply.body)).map(|()| Answer::Left)
         }
     }
@@ -94,14 +85,15 @@ async fn find(cluster: &Cluster, group_id: String) -> Result<Answer, Error> {
     found.unwrap_or(Err(Error::Closed)).map(Answer::Found)
 }
 
-fn rebalance_call(config: &GroupConfig, node: NodeId, purpose: Purpose) -> Call {
+fn rebalance_call(config: &GroupConfig, node: NodeId, number: u32) -> Call {
     let timeout = Some(config.rebalance_timeout + REBALANCE_GRACE);
-    Call { purpose, timeout, ..Call::to(Target::Node(node)) }
+    Call { purpose: Purpose::Join(number), timeout, ..Call::to(Target::Node(node)) }
 }
 
-fn member_call(config: &GroupConfig, node: NodeId) -> Call {
+fn member_call(config: &GroupConfig, node: NodeId, number: u32) -> Call {
     // An answer that comes after the session ended is of no use.
-    Call { purpose: Purpose::Membership, timeout: Some(config.session_timeout), ..Call::to(Target::Node(node)) }
+    let timeout = Some(config.session_timeout);
+    Call { purpose: Purpose::Membership(number), timeout, ..Call::to(Target::Node(node)) }
 }
 
 fn join_request(config: &GroupConfig, member_id: &str, protocols: &[Protocol], reason: &str) -> JoinGroupRequest {

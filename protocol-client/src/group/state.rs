@@ -56,8 +56,8 @@ pub(super) enum Output {
         ticket: Ticket,
         request: Request,
     },
-    /// A request may be parked at the broker: what its connection still brings is of no use, and nothing may queue
-    /// behind it.
+    /// A request that is parked at the broker, or stuck: what its connection still brings is of no use, and nothing may
+    /// queue behind it.
     Abandon(Ticket),
 }
 
@@ -238,7 +238,10 @@ impl Machine {
         if self.poll_deadline().is_some_and(|deadline| deadline <= now) {
             self.leave_unpolled(now);
         } else if self.session_deadline().is_some_and(|deadline| deadline <= now) {
-            // It may sit on a dead broker: look it up again.
+            // It may sit on a dead broker: look it up again, and let nothing queue behind what it does not answer.
+            if let Some((ticket, _)) = self.beat.under_way {
+                self.outputs.push_back(Output::Abandon(ticket));
+            }
             self.lose_coordinator(now, now);
             self.lose(now, Lost::SessionExpired);
         } else if self.unreachable_deadline().is_some_and(|deadline| deadline <= now) {
