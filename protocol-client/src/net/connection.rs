@@ -98,7 +98,7 @@ struct Outgoing {
 }
 
 impl Connection {
-    /// Takes over a stream on which the handshake is done. `session` is set where the login has to be renewed. The future is the connection's task; its owner spawns and joins it.
+    /// Takes over a stream on which the handshake is done. `session` is set where there was a login. The future is the connection's task; its owner spawns and joins it.
     pub(crate) fn new<S>(
         stream: S,
         peer: Peer,
@@ -236,15 +236,23 @@ impl Shared {
 }
 
 /// The connection's task: runs both halves until one ends, then tells everybody who waits.
-async fn run<S>(shared: Arc<Shared>, stream: S, mut requests: mpsc::Receiver<Outgoing>, mut session: Option<Session>)
+async fn run<S>(shared: Arc<Shared>, stream: S, mut requests: mpsc::Receiver<Outgoing>, session: Option<Session>)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin,
 {
     let in_flight = InFlight::default();
+    let silence = match session {
+        // A listener that wants SASL answers ApiVersions, and closes the connection at the first request after it.
+        None => {
+            "the broker closed it before it answered anything; if its listener wants SASL, set security.protocol and sasl.mechanism"
+        }
+        Some(_) => "the broker closed it before it answered anything",
+    };
+    let mut login = Login { session, delayed: None };
     let (reading, writing) = tokio::io::split(stream);
     let reason = tokio::select! {
-        error = read_answers(&shared, reading, &in_flight) => error,
-        error = write_requests(&shared, writing, &mut requests, &in_flight, &mut session) => error,
+        error = read_answers(&shared, reading, &in_flight, silence) => error,
+        error = write_requests(&shared, writing, &mut requests, &in_flight, &mut login) => error,
         () = shared.closing.notified() => Error::Closed,
     };
     tracing::debug!(peer = %shared.peer.name, %reason, "connection ended");
@@ -252,6 +260,7 @@ where
     shared.places.close();
     requests.close();
     let mut waiting: VecDeque<oneshot::Sender<_>> = in_flight.drain().into_iter().map(|one| one.answer).collect();
+    waiting.extend(login.delayed.map(|delayed| delayed.answer));
     while let Some(outgoing) = requests.recv().await {
         waiting.push_back(outgoing.answer);
     }
@@ -266,17 +275,17 @@ async fn write_requests<W: AsyncWrite + Unpin + Send>(
     mut socket: W,
     requests: &mut mpsc::Receiver<Outgoing>,
     in_flight: &InFlight,
-    session: &mut Option<Session>,
+    login: &mut Login,
 ) -> Error {
     loop {
         let Some(first) = requests.recv().await else { return Error::Closed };
-        if session.as_ref().is_some_and(|session| session.renew_at <= Instant::now()) {
-            if let Err(error) = renew(shared, &mut socket, in_flight, session).await {
-                // Not sent yet; nobody to tell if the caller dropped its Pending.
-                let _ = first.answer.send(Err(error.clone()));
-                return error;
-            }
-        }
+        let first = match login.is_due() {
+            false => first,
+            true => match renew(shared, &mut socket, in_flight, login, first).await {
+                Ok(first) => first,
+                Err(error) => return error,
+            },
+        };
         let mut frames = FrameQueue::default();
         admit(first, &mut frames, in_flight);
         for _ in 1..WRITE_FRAMES_MAX {
@@ -305,14 +314,31 @@ async fn renew<W: AsyncWrite + Unpin + Send>(
     shared: &Shared,
     socket: &mut W,
     in_flight: &InFlight,
-    session: &mut Option<Session>,
-) -> Result<(), Error> {
-    let Some(Session { login, .. }) = session.take() else { return Ok(()) };
-    let mut line = Line { shared, socket, in_flight };
-    let lifetime = sasl::log_in(&mut line, &login, &shared.peer.name).await?;
-    tracing::debug!(peer = %shared.peer.name, ?lifetime, "logged in again");
-    *session = Session::new(login, lifetime);
-    Ok(())
+    login: &mut Login,
+    first: Outgoing,
+) -> Result<Outgoing, Error> {
+    // If the connection ends meanwhile, its task finds the request there and tells its caller why.
+    login.delayed = Some(first);
+    tracing::debug!(peer = %shared.peer.name, "logging in again");
+    if let Some(Session { login: config, .. }) = login.session.take() {
+        let mut line = Line { shared, socket, in_flight };
+        let lifetime = sasl::log_in(&mut line, &config, &shared.peer.name).await?;
+        login.session = Some(Session::new(config, lifetime));
+    }
+    login.delayed.take().ok_or(Error::Closed)
+}
+
+/// The login, and the request that waits for that.
+#[derive(Debug)]
+struct Login {
+    session: Option<Session>,
+    delayed: Option<Outgoing>,
+}
+
+impl Login {
+    fn is_due(&self) -> bool {
+        self.session.as_ref().is_some_and(Session::is_due)
+    }
 }
 
 /// The connection's own questions, asked in line with its callers' requests.
@@ -355,17 +381,23 @@ fn admit(outgoing: Outgoing, frames: &mut FrameQueue, in_flight: &InFlight) {
     });
 }
 
-async fn read_answers<R: AsyncRead + Unpin>(shared: &Shared, mut socket: R, in_flight: &InFlight) -> Error {
+/// `silence` is what it means when the other side closes without a word.
+async fn read_answers<R: AsyncRead + Unpin>(
+    shared: &Shared,
+    mut socket: R,
+    in_flight: &InFlight,
+    silence: &'static str,
+) -> Error {
     let mut frames = FrameReader::default();
-    let mut heard = false;
+    let mut ending = silence;
     let alarm = sleep_until(Instant::now() + shared.peer.idle_max);
     tokio::pin!(alarm);
     loop {
         tokio::select! {
             read = socket.read_buf(frames.buffer()) => match read {
-                Ok(0) => return shared.disconnected(closed(heard)),
+                Ok(0) => return shared.disconnected(ending),
                 Ok(_) => {
-                    heard = true;
+                    ending = "the broker closed it";
                     if let Err(error) = hand_out(shared, &mut frames, in_flight) {
                         return error;
                     }
@@ -381,16 +413,6 @@ async fn read_answers<R: AsyncRead + Unpin>(shared: &Shared, mut socket: R, in_f
                 Ok(next) => alarm.as_mut().reset(next),
                 Err(error) => return error,
             },
-        }
-    }
-}
-
-/// A listener that wants SASL answers ApiVersions, and closes the connection at the first request after it.
-fn closed(heard: bool) -> &'static str {
-    match heard {
-        true => "the broker closed it",
-        false => {
-            "the broker closed it before it answered anything; if its listener wants SASL, set security.protocol and sasl.mechanism"
         }
     }
 }

@@ -259,7 +259,7 @@ async fn an_undecodable_answer_is_its_requests_error_only() {
 fn session(lifetime: Duration) -> Option<Session> {
     let login =
         SaslConfig { mechanism: SaslMechanism::Plain, username: "user".to_owned(), password: Secret::new("hunter2") };
-    Session::new(login, Some(lifetime))
+    Some(Session::new(login, Some(lifetime)))
 }
 
 #[tokio::test(start_paused = true)]
@@ -301,4 +301,16 @@ async fn a_login_that_is_not_renewed_ends_the_connection_and_says_so() {
     assert!(matches!(error, Error::Authentication { .. }) && !error.to_string().contains("hunter2"), "{error}");
     task.await.unwrap();
     assert!(!connection.is_open());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_lost_in_a_renewal_tells_the_request_that_waits_for_it() {
+    let (connection, mut broker, task) = connected_in(4096, session(Duration::from_secs(10)));
+    tokio::time::advance(Duration::from_secs(20)).await;
+    let pending = send(&connection).await;
+    assert_eq!(broker.request_of().await.0, ApiKey::SaslHandshake);
+    drop(broker);
+    let error = pending.await.unwrap_err();
+    assert!(matches!(error, Error::Disconnected { .. }) && error.retriable(), "{error}");
+    task.await.unwrap();
 }

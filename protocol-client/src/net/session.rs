@@ -49,19 +49,22 @@ pub(crate) struct Established {
     pub(crate) session: Option<Session>,
 }
 
-/// A login that ends, and what is needed to renew it.
+/// A login, and when it has to be renewed if it ends by itself.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(super) login: SaslConfig,
-    pub(super) renew_at: Instant,
+    renew_at: Option<Instant>,
 }
 
 impl Session {
-    /// None for a login that lasts as long as its connection.
-    pub(super) fn new(login: SaslConfig, lifetime: Option<Duration>) -> Option<Self> {
-        // A century keeps the sum in range and is no limit.
-        let lifetime = lifetime.filter(|lifetime| *lifetime < LIFETIME_MAX)?;
-        Some(Self { login, renew_at: Instant::now() + lifetime * RENEW_PERCENT / 100 })
+    pub(super) fn new(login: SaslConfig, lifetime: Option<Duration>) -> Self {
+        // A century is no limit, and keeps the sum in range.
+        let lifetime = lifetime.filter(|lifetime| *lifetime < LIFETIME_MAX);
+        Self { login, renew_at: lifetime.map(|lifetime| Instant::now() + lifetime * RENEW_PERCENT / 100) }
+    }
+
+    pub(super) fn is_due(&self) -> bool {
+        self.renew_at.is_some_and(|renew_at| renew_at <= Instant::now())
     }
 }
 
@@ -88,7 +91,7 @@ pub(crate) async fn establish(
             None => None,
             Some(login) => {
                 let lifetime = sasl::log_in(&mut shaking, login, name).await?;
-                Session::new(login.clone(), lifetime)
+                Some(Session::new(login.clone(), lifetime))
             }
         };
         Ok(Established { stream: shaking.into_stream(), apis, session })

@@ -89,7 +89,7 @@ impl Scram {
         let iterations: u32 =
             field("i=").and_then(|count| count.parse().ok()).ok_or_else(|| malformed("no number of iterations"))?;
         // Theirs must begin with ours, or somebody replays an old login.
-        if !nonce.strip_prefix(self.nonce.as_str()).is_some_and(|theirs| !theirs.is_empty()) {
+        if nonce.strip_prefix(self.nonce.as_str()).is_none_or(str::is_empty) {
             return Err(malformed("its nonce does not begin with ours"));
         }
         if !(ITERATIONS_MIN..=ITERATIONS_MAX).contains(&iterations) {

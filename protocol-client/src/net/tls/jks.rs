@@ -127,9 +127,10 @@ fn protected_bytes(der: &[u8]) -> Option<Vec<u8>> {
                 Ok::<_, der::Error>(oid)
             })?;
             let octets = <&OctetStringRef>::decode(outer)?;
-            Ok((algorithm == KEY_PROTECTOR).then(|| octets.as_bytes().to_vec()))
+            Ok::<_, der::Error>((algorithm == KEY_PROTECTOR).then(|| octets.as_bytes().to_vec()))
         })
-        .unwrap_or_else(|_: der::Error| None)
+        .ok()
+        .flatten()
 }
 
 /// As `char[]` becomes bytes in Java's store: two for each UTF-16 unit.
