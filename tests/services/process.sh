@@ -23,7 +23,8 @@ process_start_time() { # PID → field 22, counted after the command name, which
     { stat=$(<"/proc/$1/stat"); } 2>/dev/null || return 1
     local -a field
     read -ra field <<<"${stat##*) }"
-    [[ ${field[0]} != Z ]] && echo "${field[19]}"
+    # After a SIGKILL the first thread may be a zombie already while others still hold the sockets.
+    [[ ${field[0]} != Z || ${field[17]} -gt 1 ]] && echo "${field[19]}"
 }
 
 process_pid() { # DIR → the pid, if that very process is alive
@@ -103,7 +104,8 @@ process_follow_owner() { # DIR
     owner_started=$(process_start_time "$owner") || { process_kill "$dir" && fail "--owner $owner: no such process"; }
     mine=$(<"$dir/pid")
     (
-        trap '' HUP
+        # A signal for the whole group of the test's processes must not end the one that cleans up after it.
+        trap '' HUP TERM
         while process_pid "$dir" >/dev/null && [[ $(<"$dir/pid") == "$mine" ]]; do
             [[ $(process_start_time "$owner") == "$owner_started" ]] || process_kill "$dir"
             sleep 0.5

@@ -7,9 +7,13 @@
 
 pub mod binary;
 pub mod client;
+pub mod connect_cluster;
 pub mod files;
 pub mod job;
 pub mod process;
+pub mod rest;
 pub mod seed;
+pub mod sequence_load;
 pub mod services;
 pub mod target;
+pub mod worker;

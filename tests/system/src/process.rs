@@ -22,6 +22,20 @@ pub enum Signal {
     Continue,
 }
 
+/// Sends a signal to a process that the test started, itself or by a script.
+///
+/// # Panics
+/// The process is gone.
+pub(crate) fn send(pid: u32, signal: Signal) {
+    let name = match signal {
+        Signal::Terminate => "-TERM",
+        Signal::Stop => "-STOP",
+        Signal::Continue => "-CONT",
+    };
+    let sent = Command::new("sh").args(["-c", "kill \"$1\" \"$2\"", "sh", name, &pid.to_string()]).status();
+    assert!(sent.is_ok_and(|status| status.success()), "process {pid} is there to get {signal:?}");
+}
+
 /// A running child.
 #[derive(Debug)]
 pub struct Process {
@@ -54,13 +68,7 @@ impl Process {
     /// # Panics
     /// The process is gone.
     pub fn signal(&self, signal: Signal) {
-        let name = match signal {
-            Signal::Terminate => "-TERM",
-            Signal::Stop => "-STOP",
-            Signal::Continue => "-CONT",
-        };
-        let sent = Command::new("sh").args(["-c", "kill \"$1\" \"$2\"", "sh", name, &self.id().to_string()]).status();
-        assert!(sent.is_ok_and(|status| status.success()), "process {} is there to get {signal:?}", self.id());
+        send(self.id(), signal);
     }
 
     /// SIGKILL, and waits for the end.

@@ -120,6 +120,27 @@ pub fn free_port() -> u16 {
     listener.local_addr().expect("a bound socket has an address").port()
 }
 
+/// The ports of [`free_low_port`]: below the range from which Linux takes outgoing ports.
+const LOW_PORTS: std::ops::Range<u16> = 20_000..32_000;
+
+/// A port of 127.0.0.1 on which nothing listens, and that no outgoing connection takes while its listener is restarted.
+///
+/// # Panics
+/// There is none.
+pub fn free_low_port() -> u16 {
+    // The process id sets runs apart that begin together; a port is only a hint, so that two threads may try the same.
+    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let span = u32::from(LOW_PORTS.end - LOW_PORTS.start);
+    let first = std::process::id().wrapping_mul(97);
+    (0..span)
+        .map(|_| {
+            let step = first.wrapping_add(NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+            LOW_PORTS.start + u16::try_from(step % span).expect("the span fits a port")
+        })
+        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .expect("a port is free")
+}
+
 #[derive(Debug)]
 struct DevBroker {
     address: String,

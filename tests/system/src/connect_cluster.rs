@@ -1,0 +1,250 @@
+//! A group of distributed workers in slots: whoever is in a slot has its port, so that a Java worker can be replaced by ours and back.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::rest::{Rest, Status};
+use crate::target::free_low_port;
+use crate::worker::{Kind, Worker, WorkerOptions, wait_until};
+
+/// A worker that is killed is missed after this.
+pub const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
+
+/// The group.
+#[derive(Debug)]
+pub struct ConnectCluster {
+    bootstrap: String,
+    group: String,
+    properties: Vec<(String, String)>,
+    slots: Vec<Slot>,
+    /// Logs of workers that have ended, with their kind.
+    ended: Vec<(Kind, String)>,
+    started: u32,
+    folder: Option<TempDir>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    port: u16,
+    worker: Option<Worker>,
+}
+
+impl ConnectCluster {
+    /// A group without workers, with exactly-once source support and without delay for departed workers.
+    ///
+    /// # Panics
+    /// No temporary folder can be made.
+    pub fn new(group: &str, bootstrap: &str, slots: usize) -> Self {
+        let folder =
+            tempfile::Builder::new().prefix("oncewire-connect-").tempdir().expect("a temporary folder can be made");
+        let session_timeout_ms = SESSION_TIMEOUT.as_millis().to_string();
+        let string = "org.apache.kafka.connect.storage.StringConverter";
+        let properties = [
+            ("group.id", group),
+            ("key.converter", string),
+            ("value.converter", string),
+            ("offset.storage.topic", &format!("{group}-offsets")),
+            ("offset.storage.replication.factor", "1"),
+            ("offset.storage.partitions", "3"),
+            ("config.storage.topic", &format!("{group}-configs")),
+            ("config.storage.replication.factor", "1"),
+            ("status.storage.topic", &format!("{group}-status")),
+            ("status.storage.replication.factor", "1"),
+            ("status.storage.partitions", "2"),
+            ("exactly.once.source.support", "enabled"),
+            ("connector.client.config.override.policy", "All"),
+            ("scheduled.rebalance.max.delay.ms", "0"),
+            ("session.timeout.ms", &session_timeout_ms),
+            ("heartbeat.interval.ms", "1000"),
+        ]
+        .map(|(key, value)| (key.to_owned(), value.to_owned()));
+        ConnectCluster {
+            bootstrap: bootstrap.to_owned(),
+            group: group.to_owned(),
+            properties: properties.to_vec(),
+            slots: (0..slots).map(|_| Slot { port: free_low_port(), worker: None }).collect(),
+            ended: Vec::new(),
+            started: 0,
+            folder: Some(folder),
+        }
+    }
+
+    /// Sets a property for workers that are started from now on.
+    pub fn set(&mut self, key: &str, value: &str) {
+        self.properties.retain(|(known, _)| known != key);
+        self.properties.push((key.to_owned(), value.to_owned()));
+    }
+
+    /// The topic with all source offsets.
+    pub fn offsets_topic(&self) -> String {
+        format!("{}-offsets", self.group)
+    }
+
+    /// A path for a file of the test.
+    ///
+    /// # Panics
+    /// Never: the folder is there as long as the cluster.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.as_ref().expect("the folder stays until the cluster is dropped").path().join(name)
+    }
+
+    /// Starts a worker in an empty slot.
+    ///
+    /// # Panics
+    /// It doesn't start.
+    pub fn start(&mut self, slot: usize, kind: Kind) {
+        self.started += 1;
+        let folder = self.path(&format!("{}-slot-{slot}-{kind}", self.started));
+        let place = &mut self.slots[slot];
+        assert!(place.worker.is_none(), "slot {slot} is empty");
+        let options = WorkerOptions { bootstrap: &self.bootstrap, port: place.port, properties: &self.properties };
+        place.worker = Some(Worker::start(kind, &folder, &options));
+    }
+
+    /// Starts workers in several empty slots at once.
+    ///
+    /// # Panics
+    /// One doesn't start.
+    pub fn start_all(&mut self, kinds: &[Kind]) {
+        let started = self.started;
+        let folders: Vec<_> =
+            (0..kinds.len()).map(|slot| self.path(&format!("{}-slot-{slot}-{}", started, kinds[slot]))).collect();
+        self.started += 1;
+        let (bootstrap, properties) = (&self.bootstrap, &self.properties);
+        std::thread::scope(|scope| {
+            for ((slot, kind), folder) in self.slots.iter_mut().zip(kinds).zip(&folders) {
+                scope.spawn(move || {
+                    let options = WorkerOptions { bootstrap, port: slot.port, properties };
+                    slot.worker = Some(Worker::start(*kind, folder, &options));
+                });
+            }
+        });
+    }
+
+    fn take(&mut self, slot: usize) -> Worker {
+        self.slots[slot].worker.take().unwrap_or_else(|| panic!("a worker is in slot {slot}"))
+    }
+
+    /// Ends the worker of a slot in order.
+    ///
+    /// # Panics
+    /// There is none, or it doesn't end well.
+    pub fn stop(&mut self, slot: usize) {
+        let worker = self.take(slot);
+        let kind = worker.kind();
+        self.ended.push((kind, worker.stop()));
+    }
+
+    /// SIGKILL for the worker of a slot.
+    ///
+    /// # Panics
+    /// There is none.
+    pub fn kill9(&mut self, slot: usize) {
+        let worker = self.take(slot);
+        let kind = worker.kind();
+        self.ended.push((kind, worker.kill9()));
+    }
+
+    /// Ends all workers in order, the last slot first.
+    ///
+    /// # Panics
+    /// One doesn't end well.
+    pub fn stop_all(&mut self) {
+        for slot in (0..self.slots.len()).rev() {
+            if self.slots[slot].worker.is_some() {
+                self.stop(slot);
+            }
+        }
+    }
+
+    /// The worker of a slot.
+    ///
+    /// # Panics
+    /// There is none.
+    pub fn worker(&self, slot: usize) -> &Worker {
+        self.slots[slot].worker.as_ref().unwrap_or_else(|| panic!("a worker is in slot {slot}"))
+    }
+
+    /// The REST interface of a slot, whether or not someone is there.
+    pub fn rest(&self, slot: usize) -> Rest {
+        Rest::new(&format!("127.0.0.1:{}", self.slots[slot].port))
+    }
+
+    /// The slot of the worker that leads, by the last assignment in the logs of Java's workers; `None` while there is none.
+    pub fn leader(&self) -> Option<usize> {
+        let java =
+            self.slots.iter().filter_map(|slot| slot.worker.as_ref()).find(|worker| worker.kind() == Kind::Java)?;
+        let log = java.log();
+        let (_, url) = log.rsplit_once("leaderUrl='")?;
+        let url = url.split('\'').next()?;
+        (0..self.slots.len()).find(|slot| url.contains(self.rest(*slot).worker_id()))
+    }
+
+    /// What `slot`'s worker says of a connector, once it satisfies the condition.
+    ///
+    /// # Panics
+    /// It doesn't in time.
+    pub fn wait_for_status(
+        &self,
+        slot: usize,
+        connector: &str,
+        what: &str,
+        patience: Duration,
+        condition: impl Fn(&Status) -> bool,
+    ) -> Status {
+        let rest = self.rest(slot);
+        let mut seen = None;
+        wait_until(
+            &format!("{connector} {what}"),
+            patience,
+            || {
+                seen = rest.status(connector);
+                seen.as_ref().is_some_and(&condition)
+            },
+            || format!("{:?}; logs are in {}", rest.status(connector), self.path("").display()),
+        );
+        seen.unwrap_or_default()
+    }
+
+    /// Makes a connector with so many tasks run, asked at `slot`.
+    ///
+    /// # Panics
+    /// It doesn't in time.
+    pub fn wait_until_running(&self, slot: usize, connector: &str, tasks: usize, patience: Duration) -> Status {
+        self.wait_for_status(slot, connector, &format!("runs with {tasks} tasks"), patience, |status| {
+            status.all_are("RUNNING", tasks)
+        })
+    }
+
+    /// A connector's source offsets.
+    ///
+    /// # Panics
+    /// The worker refuses.
+    pub fn offsets(&self, slot: usize, connector: &str) -> Value {
+        self.rest(slot).must(200, "GET", &format!("/connectors/{connector}/offsets"), None)["offsets"].clone()
+    }
+
+    /// The logs of all workers, those that have ended first.
+    pub fn logs(&self) -> Vec<(Kind, String)> {
+        let running = self.slots.iter().filter_map(|slot| slot.worker.as_ref());
+        self.ended.iter().cloned().chain(running.map(|worker| (worker.kind(), worker.log()))).collect()
+    }
+
+    /// How many rebalances the workers in the slots of Java have begun.
+    pub fn rebalances(&self, slot: usize) -> usize {
+        self.worker(slot).log().matches("Rebalance started").count()
+    }
+}
+
+impl Drop for ConnectCluster {
+    fn drop(&mut self) {
+        if std::thread::panicking()
+            && let Some(folder) = self.folder.take()
+        {
+            println!("the workers' files are kept in {}", folder.keep().display());
+        }
+    }
+}
