@@ -54,6 +54,12 @@ impl From<ProducerError> for TaskFailure {
         let message = error.to_string();
         match error {
             ProducerError::Fenced { .. } => Self::Superseded(message),
+            // Only a write with an identity and without a transaction can be told so: a partition knows a newer epoch.
+            ProducerError::NotDelivered { .. }
+                if matches!(error.code(), Some(INVALID_PRODUCER_EPOCH | PRODUCER_FENCED)) =>
+            {
+                Self::Superseded(message)
+            }
             ProducerError::Stage(_) | ProducerError::Misuse { .. } => Self::Failed(message),
             _ if error.code().is_some_and(is_hopeless) => Self::Failed(message),
             _ => Self::Lost(message),
@@ -70,6 +76,9 @@ impl From<oncewire_client::error::Error> for TaskFailure {
         }
     }
 }
+
+const INVALID_PRODUCER_EPOCH: i16 = 47;
+const PRODUCER_FENCED: i16 = 90;
 
 /// Codes that say the same after any number of restarts: permissions, sizes, wrong settings.
 fn is_hopeless(code: i16) -> bool {

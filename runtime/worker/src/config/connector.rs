@@ -33,10 +33,23 @@ pub struct ConnectorConfig {
     pub tasks_max_enforce: bool,
     /// `offsets.storage.topic`.
     pub offsets_topic: Option<String>,
+    /// `exactly.once.source`.
+    pub source: SourceChoice,
     /// Everything as it was given.
     pub originals: Properties,
     /// Warnings for the log, each naming a key.
     pub warnings: Vec<String>,
+}
+
+/// `exactly.once.source`: a connector's own choice in a worker that writes exactly once (KIP-618 leaves it to future work).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SourceChoice {
+    /// Not set: exactly once, and it never was otherwise.
+    Unset,
+    /// Exactly once, and it may have been otherwise: partitions are told of the new epoch before offsets are read.
+    Enabled,
+    /// At least once, without transactions, by a producer that can be fenced.
+    Disabled,
 }
 
 /// The properties of every source connector.
@@ -135,6 +148,16 @@ fn transactions_def() -> ConfigDef {
             )
             .validator(Validator::NonEmpty),
         )
+        .define(
+            ConfigKey::optional(
+                "exactly.once.source",
+                String,
+                Low,
+                "disabled: this connector writes at least once, without transactions, in a worker that writes exactly once; \
+                 enabled: it writes exactly once again. Once it was disabled, set enabled rather than removing it",
+            )
+            .validator(Validator::one_of_ignoring_case(&["enabled", "disabled"])),
+        )
         .define(text("topic.creation.groups", List, "", Low, "groups of topics that the connector may make"))
         .define(text("tasks.max.enforce", Boolean, "true", Low, "whether more tasks than tasks.max fail the connector"))
 }
@@ -181,6 +204,12 @@ impl ConnectorConfig {
 
     /// Whether its tasks write in transactions under this worker.
     pub fn writes_exactly_once(&self, worker: &WorkerConfig) -> bool {
+        let is_distributed = matches!(worker.delivery, Delivery::Distributed { .. });
+        self.can_be_fenced(worker) && !(is_distributed && self.source == SourceChoice::Disabled)
+    }
+
+    /// Whether its tasks hold transactional ids under this worker.
+    pub fn can_be_fenced(&self, worker: &WorkerConfig) -> bool {
         match &worker.delivery {
             Delivery::ExactlyOnce(_) => true,
             Delivery::AtLeastOnce(_) => false,
@@ -213,6 +242,11 @@ impl ConnectorConfig {
             tolerance,
             tasks_max_enforce: config.boolean("tasks.max.enforce")?,
             offsets_topic: config.optional_text("offsets.storage.topic")?.map(str::to_owned),
+            source: match config.optional_text("exactly.once.source")?.map(str::to_ascii_lowercase).as_deref() {
+                Some("disabled") => SourceChoice::Disabled,
+                Some(_) => SourceChoice::Enabled,
+                None => SourceChoice::Unset,
+            },
             topic_creation: if worker.topic_creation { topic_creation } else { TopicCreation::default() },
             originals,
             warnings,
@@ -284,7 +318,15 @@ fn exactly_once_problems(
 ) -> Vec<String> {
     let mut out = Vec::new();
     let is_distributed = matches!(worker.delivery, Delivery::Distributed { .. });
-    let asks = |key: &str, value: &str| config.text(key).is_ok_and(|text| text.eq_ignore_ascii_case(value));
+    let asks = |key: &str, value: &str| {
+        config.optional_text(key).is_ok_and(|text| text.is_some_and(|text| text.eq_ignore_ascii_case(value)))
+    };
+    if asks("exactly.once.support", "required") && asks("exactly.once.source", "disabled") {
+        out.push(
+            "property 'exactly.once.source' is 'disabled', but 'exactly.once.support' is 'required'; remove one"
+                .to_owned(),
+        );
+    }
     // Under a distributed herder that was validated before the configuration was stored; a worker that is rolled back from
     // `enabled` runs what it is given, as Kafka Connect does.
     if !is_distributed && asks("exactly.once.support", "required") {
@@ -343,6 +385,9 @@ fn warnings(worker: &WorkerConfig, config: &Config, common: &ConfigDef, own: &Co
     let is_distributed = matches!(worker.delivery, Delivery::Distributed { .. });
     if !is_distributed && config.optional_text("offsets.storage.topic").is_ok_and(|topic| topic.is_some()) {
         out.push("property 'offsets.storage.topic' has no effect in standalone mode".to_owned());
+    }
+    if !is_distributed && config.optional_text("exactly.once.source").is_ok_and(|choice| choice.is_some()) {
+        out.push("property 'exactly.once.source' has no effect in standalone mode".to_owned());
     }
     out
 }

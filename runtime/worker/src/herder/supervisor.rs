@@ -3,7 +3,7 @@
 use super::restart::{Next, Progress, Restarts};
 use crate::error::TaskFailure;
 use crate::task::ahead::Target;
-use crate::task::run::{TaskSpec, at_least_once, exactly_once};
+use crate::task::run::{TaskSpec, at_least_once, fenced};
 use crate::worker::status::State;
 use oncewire_api::StopSignal;
 use tokio::sync::watch;
@@ -110,8 +110,8 @@ fn settle(spec: &TaskSpec, states: &watch::Sender<TaskState>, state: TaskState) 
 }
 
 async fn live_once(spec: &TaskSpec, stop: &StopSignal, target: watch::Receiver<Target>) -> Result<(), TaskFailure> {
-    if spec.connector.writes_exactly_once(&spec.worker) {
-        exactly_once(spec, stop, target).await
+    if spec.connector.can_be_fenced(&spec.worker) {
+        fenced(spec, stop, target).await
     } else {
         at_least_once(spec, stop, target).await
     }

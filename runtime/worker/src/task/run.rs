@@ -8,6 +8,7 @@
 use super::ahead::Target;
 use super::at_least_once::{AtLeastOnce, Parts};
 use super::boundary::{Boundary, BoundaryState};
+use super::epochs;
 use super::exactly_once::ExactlyOnce;
 use super::life::{Sides, Work, start};
 use super::ownership::lost_or_superseded;
@@ -16,10 +17,11 @@ use super::stores::{self, OwnTopic};
 use super::teller::Teller;
 use crate::acl;
 use crate::config::clients::{self, PlainClients, TaskClients, plain_clients, task_clients};
-use crate::config::connector::ConnectorConfig;
+use crate::config::connector::{ConnectorConfig, SourceChoice};
 use crate::config::worker::WorkerConfig;
 use crate::error::TaskFailure;
 use crate::metrics::TaskMetrics;
+use crate::store::choice::Stores;
 use crate::store::offset_file::OffsetFile;
 use crate::store::topic_reader::TopicReader;
 use crate::store::topic_writer::TopicWriter;
@@ -27,7 +29,8 @@ use crate::worker::status::{State, TaskGate};
 use oncewire_api::plugin::PluginRegistry;
 use oncewire_api::{Properties, SourceTask, StopSignal, TransactionContext};
 use oncewire_client::cluster::Cluster;
-use oncewire_client::producer::{PlainProducer, TransactionalProducer};
+use oncewire_client::producer::{PlainProducer, ProducerIdentity, TransactionalProducer};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -77,11 +80,12 @@ impl TaskSpec {
     }
 }
 
-/// Runs the task once, exactly-once, until a stop or a failure.
+/// Runs the task once, under its transactional id, until a stop or a failure: exactly once, or at least once where the
+/// connector has chosen so.
 ///
 /// # Errors
-/// Why it can't go on. Nothing that was not committed is visible then.
-pub async fn exactly_once(
+/// Why it can't go on. Of a transaction that was not committed nothing is visible then.
+pub async fn fenced(
     spec: &TaskSpec,
     stop: &StopSignal,
     mut target: watch::Receiver<Target>,
@@ -153,6 +157,16 @@ async fn live(
         wanted.map_err(TaskFailure::failed)?;
     }
     let own = OwnTopic { worker: &spec.worker, connector: &spec.connector, exactly_once: true, cluster };
+    if !spec.connector.writes_exactly_once(&spec.worker) {
+        let config = plain_clients(&spec.worker, &spec.connector.originals, &spec.connector.name, spec.number)
+            .map_err(TaskFailure::failed)?;
+        let producer = PlainProducer::fencible(cluster.clone(), config.producer.clone(), identity);
+        return live_plainly(spec, stop, target, &config, cluster, producer).await;
+    }
+    if let Some(carried) = unless_stopped(stop, carry_epoch(spec, cluster, producer.transactional_id(), identity)).await
+    {
+        carried?;
+    }
     let Some(offsets) = unless_stopped(stop, stores::exactly_once(&own, stores::shared(spec))).await else {
         return Ok(());
     };
@@ -179,6 +193,25 @@ async fn live(
     started.live(Work::ExactlyOnce(Box::new(work)), spec).run(stop).await
 }
 
+/// Where the connector was once without transactions: zombies of that time write plainly, and a partition refuses them only
+/// once it has heard of a newer epoch. See `docs/decisions/0007`.
+async fn carry_epoch(
+    spec: &TaskSpec,
+    cluster: &Cluster,
+    transactional_id: &str,
+    identity: ProducerIdentity,
+) -> Result<(), TaskFailure> {
+    let Some(surroundings) = spec.surroundings.as_ref().filter(|_| spec.connector.source == SourceChoice::Enabled)
+    else {
+        return Ok(());
+    };
+    let mut topics: BTreeSet<String> = surroundings.gate.written_topics().await.into_iter().collect();
+    if let Stores::Own(topic) | Stores::Both(topic) = stores::stores_of(&spec.worker, &spec.connector, true) {
+        topics.insert(topic);
+    }
+    epochs::carry(cluster, transactional_id, identity, &topics).await
+}
+
 /// Runs the task once, at-least-once, until a stop or a failure.
 ///
 /// # Errors
@@ -195,7 +228,8 @@ pub async fn at_least_once(
     }
     let Some(cluster) = unless_stopped(stop, Cluster::connect(clients.client.clone())).await else { return Ok(()) };
     let cluster = cluster?;
-    let lived = live_plainly(spec, stop, target, &clients, &cluster).await;
+    let producer = PlainProducer::new(cluster.clone(), clients.producer.clone());
+    let lived = live_plainly(spec, stop, target, &clients, &cluster, producer).await;
     cluster.close().await;
     lived
 }
@@ -206,9 +240,11 @@ async fn live_plainly(
     target: watch::Receiver<Target>,
     clients: &PlainClients,
     cluster: &Cluster,
+    producer: PlainProducer,
 ) -> Result<(), TaskFailure> {
-    let producer = Arc::new(PlainProducer::new(cluster.clone(), clients.producer.clone()));
-    let own = OwnTopic { worker: &spec.worker, connector: &spec.connector, exactly_once: false, cluster };
+    let producer = Arc::new(producer);
+    let exactly_once = spec.connector.can_be_fenced(&spec.worker);
+    let own = OwnTopic { worker: &spec.worker, connector: &spec.connector, exactly_once, cluster };
     let opened = match stores::shared(spec) {
         None => Some(stores::in_a_file(spec)),
         Some(shared) => unless_stopped(stop, stores::at_least_once(&own, shared, &producer)).await,

@@ -46,6 +46,8 @@ pub(crate) fn stores_of(worker: &WorkerConfig, connector: &ConnectorConfig, exac
 pub(crate) struct OwnTopic<'a> {
     pub worker: &'a WorkerConfig,
     pub connector: &'a ConnectorConfig,
+    /// Whether the connector's tasks hold transactional ids: offsets then lie on their producers' cluster, and only
+    /// committed ones are read.
     pub exactly_once: bool,
     /// The client that is there already.
     pub cluster: &'a Cluster,
@@ -164,19 +166,27 @@ pub(crate) async fn at_least_once(
     producer: &Arc<PlainProducer>,
 ) -> Result<(ConnectorOffsets, OffsetSink), TaskFailure> {
     let name = own.connector.name.as_str();
-    let (topic, behind) = match stores_of(own.worker, own.connector, false) {
+    let (topic, fold, behind) = match stores_of(own.worker, own.connector, own.exactly_once) {
         Stores::Global => {
             let fold = read_shared(reader, name).await?;
             return Ok((ConnectorOffsets::new(name, fold), OffsetSink::Global(writer.clone())));
         }
-        Stores::Own(topic) => (topic, None),
-        Stores::Both(topic) => (topic, Some(writer.clone())),
+        Stores::Own(topic) if reader.topic() == topic && own.is_read_by(reader)? => {
+            let fold = read_shared(reader, name).await?;
+            (topic, fold, None)
+        }
+        Stores::Own(topic) => {
+            own.ensure(&topic).await?;
+            let fold = own.read(&topic).await?;
+            (topic, fold, None)
+        }
+        Stores::Both(topic) => {
+            own.ensure(&topic).await?;
+            let mut fold = own.read(&topic).await?;
+            fold.fall_through_to(&read_shared(reader, name).await?);
+            (topic, fold, Some(writer.clone()))
+        }
     };
-    own.ensure(&topic).await?;
-    let mut fold = own.read(&topic).await?;
-    if behind.is_some() {
-        fold.fall_through_to(&read_shared(reader, name).await?);
-    }
     let partitions = offset_topic::partitions(own.cluster, &topic).await?;
     let sink = OffsetSink::Own { topic: topic.as_str().into(), partitions, producer: producer.clone(), behind };
     Ok((ConnectorOffsets::new(name, fold), sink))

@@ -15,12 +15,13 @@ mod offsets;
 pub mod status;
 mod tasks;
 
-use crate::config::clients::offsets_client;
+use crate::config::clients::{admin_client, offsets_client};
 use crate::config::worker::{Delivery, ExactlyOnceSource, WorkerConfig};
 use crate::metrics::TaskCounts;
 use crate::store::offset_topic;
 use crate::store::topic_reader::TopicReader;
 use crate::store::topic_writer::TopicWriter;
+use crate::task::epochs;
 use crate::task::run::Surroundings;
 use connector::Instance;
 use offsets::ConnectorStores;
@@ -313,6 +314,29 @@ impl Worker {
         change: OffsetChange,
     ) -> Result<bool, AlterError> {
         self.stores(connector, config).map_err(AlterError::Config)?.alter(change).await
+    }
+
+    /// Fences transactional ids of a connector that get no new owner (tasks that it has no longer), and lets the partitions
+    /// of these topics know, so that plain writes of their zombies are refused too. For the round of zombie fencing of a
+    /// connector with `exactly.once.source=enabled`; else fencing alone is enough.
+    ///
+    /// # Errors
+    /// One line for the operator.
+    pub async fn fence_out(
+        &self,
+        connector: &str,
+        config: &Properties,
+        ids: &[String],
+        written_topics: &[String],
+    ) -> Result<(), String> {
+        let stores = self.stores(connector, config)?;
+        let mut topics: BTreeSet<String> = written_topics.iter().cloned().collect();
+        topics.extend(stores.topic());
+        let client = admin_client(&self.0.config, config, connector)?;
+        let cluster = Cluster::connect(client).await.map_err(|error| error.to_string())?;
+        let fenced = epochs::fence_out(&cluster, ids, &topics).await;
+        cluster.close().await;
+        fenced
     }
 
     /// Stops everything that is left, then closes the worker's own connections.

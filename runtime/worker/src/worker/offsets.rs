@@ -46,8 +46,16 @@ impl<'a> ConnectorStores<'a> {
         properties: &Properties,
     ) -> Result<Self, String> {
         let (connector, make) = check(worker, registry, properties.clone())?;
-        let exactly_once = connector.writes_exactly_once(worker);
+        let exactly_once = connector.can_be_fenced(worker);
         Ok(Self { worker, reader, writer, connector, make, exactly_once })
+    }
+
+    /// The topic that its tasks write offsets to with their own producers, if they do.
+    pub(super) fn topic(&self) -> Option<String> {
+        match stores_of(self.worker, &self.connector, self.exactly_once) {
+            Stores::Global => None,
+            Stores::Own(topic) | Stores::Both(topic) => Some(topic),
+        }
     }
 
     pub(super) async fn list(&self) -> Result<Offsets, String> {

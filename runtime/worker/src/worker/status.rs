@@ -74,4 +74,10 @@ pub trait TaskGate: Send + Sync {
     /// # Errors
     /// Why not; the task fails with it.
     async fn verify(&self) -> Result<(), String>;
+
+    /// The topics that the connector's tasks are known to have written to (topic tracking). Asked only where
+    /// `exactly.once.source=enabled`: their partitions are told of the task's new epoch before it reads its offsets.
+    async fn written_topics(&self) -> Vec<String> {
+        Vec::new()
+    }
 }

@@ -52,6 +52,7 @@ pub struct Gate {
     pub open: watch::Receiver<bool>,
     pub fence: Result<(), String>,
     pub verify: Result<(), String>,
+    pub topics: Vec<String>,
 }
 
 #[async_trait]
@@ -65,6 +66,10 @@ impl TaskGate for Gate {
     async fn verify(&self) -> Result<(), String> {
         self.log.push(Told::Verify);
         self.verify.clone()
+    }
+
+    async fn written_topics(&self) -> Vec<String> {
+        self.topics.clone()
     }
 }
 
@@ -102,7 +107,13 @@ impl Stand {
 
 impl Herd {
     pub fn gate(&self) -> Gate {
-        Gate { log: self.log.clone(), open: self.gate.subscribe(), fence: Ok(()), verify: Ok(()) }
+        Gate {
+            log: self.log.clone(),
+            open: self.gate.subscribe(),
+            fence: Ok(()),
+            verify: Ok(()),
+            topics: vec!["t".into()],
+        }
     }
 
     /// Starts task 0 of the stand's connector.
