@@ -7,7 +7,7 @@
 use crate::clients;
 use crate::config::{DistributedConfig, ExactlyOnce};
 use crate::herder::command::QUEUE_MAX;
-use crate::herder::{Handle, Parts, Tick};
+use crate::herder::{Handle, Parts, Rivals, Tick};
 use crate::loggers::Loggers;
 use crate::statuses::Told;
 use crate::view::View;
@@ -161,6 +161,7 @@ impl Prepared {
             providers: self.providers.clone(),
             registry: self.registry.clone(),
             loggers: self.loggers.clone(),
+            rivals: Rivals::new(cluster.clone(), &self.config.group_id),
             commands: commands.clone(),
         };
         let parts = Parts {

@@ -151,10 +151,7 @@ impl Command {
     /// Whether it needs a formed group: such a command waits while one is being formed. Fencing does not: a task that waits
     /// for it may be what holds the rebalance up (KAFKA-15059).
     pub fn needs_group(&self) -> bool {
-        match self {
-            Self::Ping(_) | Self::Verify { .. } | Self::Fence { .. } | Self::Drain(_) => false,
-            Self::Target { .. } | Self::ClusterLogger { .. } => false,
-            _ => true,
-        }
+        let alone = matches!(self, Self::Ping(_) | Self::Verify { .. } | Self::Fence { .. } | Self::Drain(_));
+        !alone && !matches!(self, Self::Target { .. } | Self::ClusterLogger { .. })
     }
 }

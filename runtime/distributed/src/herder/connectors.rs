@@ -86,7 +86,7 @@ impl Tick {
 }
 
 /// The ids of a connector's tasks, in order.
-pub fn task_ids(snapshot: &ConfigSnapshot, connector: &str) -> Vec<TaskId> {
+pub(super) fn task_ids(snapshot: &ConfigSnapshot, connector: &str) -> Vec<TaskId> {
     let tasks = snapshot.tasks(connector).into_iter().filter_map(|task| i32::try_from(task).ok());
     tasks.map(|task| TaskId { connector: connector.to_owned(), task }).collect()
 }

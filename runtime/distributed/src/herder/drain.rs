@@ -24,7 +24,7 @@ const LEAVE_MAX: Duration = Duration::from_secs(3);
 
 /// How far a drain is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Drain {
+pub(super) enum Drain {
     /// Not asked for.
     #[default]
     Off,

@@ -27,7 +27,7 @@ const ROUND_MAX: Duration = Duration::from_secs(90);
 
 /// Who waits for a round.
 #[derive(Debug)]
-pub enum Waiter {
+pub(super) enum Waiter {
     /// A task that wants to start, here or on another worker.
     Reply(Reply<()>),
     /// A change of offsets, which goes on when the round is done.
@@ -36,7 +36,7 @@ pub enum Waiter {
 
 /// The rounds under way. Bound: one for each connector.
 #[derive(Debug, Default)]
-pub struct Rounds(BTreeMap<String, ActiveRound>);
+pub(super) struct Rounds(BTreeMap<String, ActiveRound>);
 
 #[derive(Debug)]
 struct ActiveRound {

@@ -23,7 +23,7 @@ const FENCE_PATIENCE: Duration = Duration::from_secs(60);
 const READ_MAX: Duration = Duration::from_secs(300);
 
 /// One task's gate.
-pub struct Gate {
+pub(super) struct Gate {
     pub(super) connector: String,
     pub(super) task: u32,
     pub(super) generation: u64,

@@ -1,9 +1,10 @@
 //! The herder as REST sees it: reads come from the last snapshot, everything else is a command to the loop.
 
+use super::collision::Rivals;
 use super::command::{Command, Reply};
 use super::connectors::task_ids;
 use super::errors::{not_leader, unknown_connector};
-use crate::config::DistributedConfig;
+use crate::config::{DistributedConfig, ExactlyOnce};
 use crate::kinds::kind;
 use crate::loggers::Loggers;
 use crate::status_info::{connector_state, task_state};
@@ -43,6 +44,8 @@ pub struct Handle {
     pub registry: PluginRegistry,
     /// Levels.
     pub loggers: Loggers,
+    /// Looks for connectors of other groups with the same transactional ids.
+    pub rivals: Rivals,
     /// To the loop.
     pub commands: mpsc::Sender<Command>,
 }
@@ -61,13 +64,10 @@ impl Handle {
         if let Some(message) = infos.invalid_message() {
             return Err(HerderError::BadRequest(message));
         }
-        let snapshot = self.view.snapshot();
-        let group = self.config.group_id.as_str();
-        let others: Vec<&str> = snapshot.connectors().filter(|other| *other != name).collect();
-        if let Some(warning) =
-            oncewire_validation::txid_collision(group, name, others.iter().map(|other| (group, *other)))
-        {
-            tracing::warn!(connector = name, "{warning}");
+        // An old connector has its ids already; who has them too was told when it came.
+        let is_new = !self.view.snapshot().contains(name);
+        if is_new && self.config.exactly_once == ExactlyOnce::Enabled && self.kind(config) == ConnectorType::Source {
+            self.rivals.check(name).await?;
         }
         Ok(())
     }

@@ -3,7 +3,6 @@
 
 use super::command::Reply;
 use oncewire_api::Properties;
-use oncewire_rest::HerderError;
 use oncewire_rest::herder::Answer;
 use oncewire_worker::worker::{ReconfigureError, TargetState};
 use std::future::Future;
@@ -11,7 +10,7 @@ use tokio::task::JoinSet;
 
 /// What a job came to.
 #[derive(Debug)]
-pub enum Done {
+pub(super) enum Done {
     /// A connector instance reached its state, or did not.
     ConnectorReady {
         /// The connector.
@@ -60,11 +59,11 @@ pub enum Done {
 
 /// The jobs under way.
 #[derive(Debug, Default)]
-pub struct Jobs(JoinSet<Done>);
+pub(super) struct Jobs(JoinSet<Done>);
 
 impl Jobs {
     /// Starts one.
-    pub fn spawn(&mut self, job: impl Future<Output = Done> + Send + 'static) {
+    pub(super) fn spawn(&mut self, job: impl Future<Output = Done> + Send + 'static) {
         self.0.spawn(job);
     }
 
@@ -72,7 +71,7 @@ impl Jobs {
     ///
     /// # Cancel safety
     /// Nothing is lost.
-    pub async fn next(&mut self) -> Option<Done> {
+    pub(super) async fn next(&mut self) -> Option<Done> {
         match self.0.join_next().await? {
             Ok(done) => Some(done),
             Err(error) => {
@@ -83,12 +82,7 @@ impl Jobs {
     }
 
     /// Ends all.
-    pub async fn abort(&mut self) {
+    pub(super) async fn abort(&mut self) {
         self.0.shutdown().await;
     }
-}
-
-/// A connector's own words about its failure, for a REST answer.
-pub fn internal(problem: impl Into<String>) -> HerderError {
-    HerderError::Internal(problem.into())
 }

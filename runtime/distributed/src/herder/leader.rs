@@ -25,7 +25,7 @@ impl Tick {
 
     /// Claims when a failed write, or a failed claim, made it necessary.
     pub(super) async fn claim_if_due(&mut self) {
-        if !self.claim_at.is_some_and(|at| at <= Instant::now()) {
+        if self.claim_at.is_none_or(|at| at > Instant::now()) {
             return;
         }
         self.claim_at = None;

@@ -1,6 +1,7 @@
 //! The distributed herder: one loop with pure decisions, and the handle through which REST and tasks speak to it.
 
 mod changes;
+mod collision;
 pub mod command;
 mod connectors;
 mod drain;
@@ -17,5 +18,6 @@ mod tasks;
 pub mod tick;
 mod work;
 
+pub use collision::Rivals;
 pub use handle::Handle;
 pub use tick::{Parts, Tick};

@@ -16,7 +16,7 @@ use oncewire_worker::worker::{AlterError, OffsetChange};
 
 /// A change that waits for its turn.
 #[derive(Debug)]
-pub struct OffsetsJob {
+pub(super) struct OffsetsJob {
     connector: String,
     entries: Option<Vec<OffsetEntry>>,
     pub(super) reply: Reply<String>,

@@ -20,7 +20,7 @@ const TASK_CLASS: &str = "task.class";
 
 /// Connectors whose tasks are to be looked at. Bound: one entry for each connector here.
 #[derive(Debug, Default)]
-pub struct Reconfigurations(BTreeMap<String, Reconfiguration>);
+pub(super) struct Reconfigurations(BTreeMap<String, Reconfiguration>);
 
 #[derive(Debug)]
 struct Reconfiguration {
