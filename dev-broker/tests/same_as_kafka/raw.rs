@@ -26,9 +26,19 @@ impl RawClient {
 
     /// Sends one request and reads its answer.
     pub(crate) fn call<A: Decodable>(&mut self, api: ApiKey, version: i16, request: &impl Encodable) -> A {
+        self.send(api, version, request);
+        self.receive(api, version)
+    }
+
+    /// Sends one request whose answer may take its time.
+    pub(crate) fn send(&mut self, api: ApiKey, version: i16, request: &impl Encodable) {
         self.correlation_id += 1;
         let sent = frame::encode_request(api, version, self.correlation_id, "raw", request).expect("encodes");
         self.stream.write_all(&sent).expect("the broker reads");
+    }
+
+    /// Reads the answer to the request that was sent last.
+    pub(crate) fn receive<A: Decodable>(&mut self, api: ApiKey, version: i16) -> A {
         let mut prefix = [0; 4];
         self.stream.read_exact(&mut prefix).unwrap_or_else(|error| panic!("no answer to {api:?} {version}: {error}"));
         let mut body = vec![0; frame::frame_size(prefix, frame::RESPONSE_BYTES_MAX).expect("a frame")];

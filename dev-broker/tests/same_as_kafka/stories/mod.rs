@@ -1,5 +1,6 @@
 //! The stories, and the few requests that all of them use.
 
+mod groups;
 mod produce;
 mod read;
 mod topics;
@@ -25,12 +26,14 @@ const SETTLE_WAIT: Duration = Duration::from_secs(20);
 
 /// Runs all stories against one broker.
 pub(crate) fn tell_all(bootstrap: &str) -> String {
-    let mut teller = Teller { client: RawClient::connect(bootstrap), told: Transcript::default() };
+    let client = RawClient::connect(bootstrap);
+    let mut teller = Teller { client, second: RawClient::connect(bootstrap), told: Transcript::default() };
     teller.find_coordinator("warm-up");
     topics::tell(&mut teller);
     produce::tell(&mut teller);
     transactions::tell(&mut teller);
     read::tell(&mut teller);
+    groups::tell(&mut teller);
     teller.told.text()
 }
 
@@ -51,6 +54,8 @@ impl Identity {
 
 pub(crate) struct Teller {
     pub(crate) client: RawClient,
+    /// For those who wait for each other.
+    pub(crate) second: RawClient,
     pub(crate) told: Transcript,
 }
 
