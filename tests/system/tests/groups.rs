@@ -7,12 +7,14 @@ use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use oncewire_client::admin::Admin;
+use oncewire_client::admin::{Admin, ConfigChange, NewTopic};
 use oncewire_client::cluster::Cluster;
 use oncewire_client::config::ClientConfig;
+use oncewire_client::error::Error;
 use oncewire_client::group::{GroupConfig, GroupEvent, GroupMember, Lost, Protocol};
 use oncewire_system_tests::client::Client;
-use oncewire_system_tests::target::{Broker, Target};
+use oncewire_system_tests::services::{KafkaOptions, Protection, RealKafka};
+use oncewire_system_tests::target::{Broker, Target, alone};
 
 const SESSION: Duration = Duration::from_secs(6); // the least that a broker allows by default
 const REBALANCE: Duration = Duration::from_secs(8);
@@ -249,6 +251,64 @@ fn stories(target: Target) {
         println!("{:.1?}", began.elapsed());
         cluster.close().await;
     });
+}
+
+/// A user that no ACL names is told what it misses; nobody guesses from a code.
+fn missing_permissions_are_named(client: &Client) {
+    let admin = client.admin();
+    let told = |error: Error, words: &[&str]| {
+        let text = error.to_string();
+        println!("{text}");
+        assert!(error.missing_permission().is_some(), "{text}");
+        assert!(text.contains("user 'bob'") && words.iter().all(|word| text.contains(word)), "{text}");
+    };
+    client.block_on(async {
+        let topic = NewTopic {
+            name: "denied".to_owned(),
+            partitions: Some(1),
+            replication_factor: Some(1),
+            configs: std::collections::BTreeMap::new(),
+        };
+        told(admin.create_topic(&topic).await.expect_err("denied"), &["topic denied", "Create", "Topic"]);
+        told(admin.topic_configs("denied", &[]).await.expect_err("denied"), &["topic denied", "DescribeConfigs"]);
+        let change = [("retention.ms", ConfigChange::Set("1000".to_owned()))];
+        told(
+            admin.alter_topic_configs("denied", &change).await.expect_err("denied"),
+            &["topic denied", "AlterConfigs"],
+        );
+        told(client.cluster().topic("denied").await.expect_err("denied"), &["topic denied", "Describe"]);
+        told(admin.describe_group("denied").await.expect_err("denied"), &["group 'denied'", "Describe", "Group"]);
+        let fenced = admin.fence_producers(&["denied".to_owned()], PATIENCE, PATIENCE).await;
+        for (_, outcome) in fenced {
+            told(outcome.expect_err("denied"), &["transactional id 'denied'", "Describe", "TransactionalId"]);
+        }
+        let mut member = Member::new(client.cluster(), "denied", "bob", &["default"]);
+        let GroupEvent::Failed(error) = member.group.next().await else { panic!("the look-up is refused") };
+        told(error, &["group 'denied'", "Describe", "Group"]);
+    });
+}
+
+#[test]
+#[ignore = "needs Apache Kafka"]
+fn missing_permissions_are_named_on_kafka_4_3_1() {
+    let _alone = alone();
+    let options = KafkaOptions { version: "4.3.1", transaction_version: None, properties: &[] };
+    let protection =
+        Protection { listeners: &["SASL_PLAINTEXT"], users: &["bob=bob-secret"], super_users: Some(&["alice"]) };
+    let broker = RealKafka::start_protected(options, protection);
+    let jaas =
+        "org.apache.kafka.common.security.plain.PlainLoginModule required username=\"bob\" password=\"bob-secret\";";
+    let properties = [
+        ("bootstrap.servers", broker.listener("SASL_PLAINTEXT")),
+        ("security.protocol", "SASL_PLAINTEXT"),
+        ("sasl.mechanism", "PLAIN"),
+        ("sasl.jaas.config", jaas),
+    ];
+    let properties = properties.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+    let (config, unknown) = ClientConfig::from_properties(&properties).expect("the settings are right");
+    assert!(unknown.is_empty(), "{unknown:?}");
+    let client = Client::connect_with(config).expect("bob may log in");
+    missing_permissions_are_named(&client);
 }
 
 #[test]
