@@ -106,7 +106,7 @@ fn text(key: &'static str, kind: ConfigType, default: &str, importance: Importan
 
 fn group_def() -> ConfigDef {
     use ConfigType::{Int, String};
-    use Importance::{High, Low, Medium};
+    use Importance::{High, Low};
     ConfigDef::new()
         .define(
             ConfigKey::required("group.id", String, High, "the group of workers that share connectors")
@@ -131,6 +131,14 @@ fn group_def() -> ConfigDef {
             text("heartbeat.interval.ms", Int, "3000", High, "time between heartbeats")
                 .validator(Validator::at_least(1)),
         )
+        .merged(protocol_def())
+}
+
+/// How the group divides its work, and how workers keep up.
+fn protocol_def() -> ConfigDef {
+    use ConfigType::{Int, String};
+    use Importance::{High, Low, Medium};
+    ConfigDef::new()
         .define(
             text("connect.protocol", String, "sessioned", Low, "the newest group protocol that the worker offers")
                 .validator(Validator::one_of_ignoring_case(&["eager", "compatible", "sessioned"])),

@@ -91,7 +91,7 @@ fn imports_go_one_way() {
             "runtime/validation",
             &["oncewire-api", "oncewire-plugins", "oncewire-connector-file", "oncewire-connector-sequence"],
         ),
-        ("runtime/rest", &[]),
+        ("runtime/rest", &["oncewire-rest-requests"]),
         (
             "runtime/audit",
             &["oncewire-client", "oncewire-plugins", "oncewire-connector-sequence", "oncewire-dev-broker"],
@@ -107,7 +107,7 @@ fn imports_go_one_way() {
             }
             let name = line.split(['.', ' ', '=']).next().unwrap_or_default();
             // The dev broker serves tests only; nothing that ships may lean on it (the command line alone embeds it).
-            let only_for_tests = matches!(name, "oncewire-dev-broker")
+            let only_for_tests = matches!(name, "oncewire-dev-broker" | "oncewire-rest-requests")
                 || (matches!(*member, "runtime/worker" | "runtime/validation")
                     && name.starts_with("oncewire-connector"));
             if name.starts_with("oncewire-") && (!may.contains(&name) || (only_for_tests && !dev)) {
