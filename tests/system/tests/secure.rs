@@ -18,10 +18,12 @@ use oncewire_system_tests::target::alone;
 
 const VERSION: &str = "4.3.1";
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Refusals come long before this; what is retried ends here.
-const API_TIMEOUT_MS: &str = "3000";
-/// `connections.max.reauth.ms` of SASL_PLAINTEXT.
-const SESSION: Duration = Duration::from_millis(1500);
+/// For what succeeds, however busy the machine is.
+const PATIENCE_MS: &str = "30000";
+/// For what is refused. Most refusals come at once; what is retried ends here.
+const REFUSAL_PATIENCE_MS: &str = "5000";
+/// `connections.max.reauth.ms` of SASL_PLAINTEXT. The client renews after 85 %; the rest is for what a busy broker has not read yet.
+const SESSION: Duration = Duration::from_millis(4000);
 
 const PASSWORD: &str = "alice-secret";
 
@@ -53,8 +55,8 @@ fn localhost(address: &str) -> String {
     address.replace("127.0.0.1", "localhost")
 }
 
-fn config(bootstrap: &str, pairs: &Pairs) -> Result<ClientConfig, Error> {
-    let base = [("bootstrap.servers", bootstrap), ("default.api.timeout.ms", API_TIMEOUT_MS)];
+fn config(bootstrap: &str, pairs: &Pairs, patience_ms: &str) -> Result<ClientConfig, Error> {
+    let base = [("bootstrap.servers", bootstrap), ("default.api.timeout.ms", patience_ms)];
     let properties: BTreeMap<_, _> =
         base.iter().chain(pairs).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     let (config, unknown) = ClientConfig::from_properties(&properties)?;
@@ -63,18 +65,18 @@ fn config(bootstrap: &str, pairs: &Pairs) -> Result<ClientConfig, Error> {
 }
 
 fn connect(bootstrap: &str, pairs: &Pairs) -> Client {
-    let client = config(bootstrap, pairs).and_then(Client::connect_with);
+    let client = config(bootstrap, pairs, PATIENCE_MS).and_then(Client::connect_with);
     client.unwrap_or_else(|error| panic!("{bootstrap} with {pairs:?}: {error}"))
 }
 
 /// What a client is told, and that it was told in time. Secrets are not in it.
 fn refusal(bootstrap: &str, pairs: &Pairs) -> Error {
     let begun = Instant::now();
-    let error = match config(bootstrap, pairs).and_then(Client::connect_with) {
+    let error = match config(bootstrap, pairs, REFUSAL_PATIENCE_MS).and_then(Client::connect_with) {
         Ok(_) => panic!("{bootstrap} with {pairs:?} connects"),
         Err(error) => error,
     };
-    assert!(begun.elapsed() < Duration::from_secs(10), "{error}");
+    assert!(begun.elapsed() < Duration::from_secs(15), "{error}");
     let text = format!("{error} {error:?}");
     for secret in [PASSWORD, "bob-secret", "wrong-secret"] {
         assert!(!text.contains(secret), "{text}");
@@ -284,7 +286,7 @@ fn sessions_are_renewed_and_no_request_fails_for_it(kafka: &RealKafka) {
     let login = jaas(SCRAM, "alice", PASSWORD);
     let client = connect(kafka.listener("SASL_PLAINTEXT"), &scram_pairs(&login));
     client.make_topic("sessions", 1, &[]);
-    let until = Instant::now() + 5 * SESSION;
+    let until = Instant::now() + 5 * SESSION / 2;
     let written = client.block_on(async {
         let config = ProducerConfig::new("sessions").expect("the id is not empty");
         let producer = TransactionalProducer::new(client.cluster().clone(), config);
@@ -305,7 +307,7 @@ fn sessions_are_renewed_and_no_request_fails_for_it(kafka: &RealKafka) {
     });
     assert_eq!(client.records("sessions", Isolation::Committed).len() as u64, written);
     // Idle for longer than a session: the next request renews it first.
-    std::thread::sleep(2 * SESSION);
+    std::thread::sleep(3 * SESSION / 2);
     client.block_on(client.cluster().refresh(&[])).expect("the connection lives on");
     assert!(client.end("sessions", Isolation::Committed) > 0);
 }
@@ -408,11 +410,11 @@ fn a_connect_that_the_caller_dropped_harms_nobody() {
     let kafka = start();
     let login = jaas(SCRAM, "alice", PASSWORD);
     let runtime = tokio::runtime::Runtime::new().expect("threads can be made");
-    for round in 0..40_u64 {
-        let config = config(kafka.listener("SASL_PLAINTEXT"), &scram_pairs(&login)).expect("it is complete");
-        let connecting = runtime.block_on(async {
-            tokio::time::timeout(Duration::from_micros(500 * round), Cluster::connect(config)).await
-        });
+    for round in 0..20_u64 {
+        let config =
+            config(kafka.listener("SASL_PLAINTEXT"), &scram_pairs(&login), PATIENCE_MS).expect("it is complete");
+        let connecting = runtime
+            .block_on(async { tokio::time::timeout(Duration::from_millis(round), Cluster::connect(config)).await });
         if let Ok(connected) = connecting {
             let cluster = connected.expect("the broker answers");
             runtime.block_on(cluster.close());
