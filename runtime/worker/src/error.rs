@@ -27,6 +27,16 @@ impl TaskFailure {
         Self::Lost(message.into())
     }
 
+    /// The same kind of failure in other words.
+    #[must_use]
+    pub fn with_message(self, message: String) -> Self {
+        match self {
+            Self::Superseded(_) => Self::Superseded(message),
+            Self::Lost(_) => Self::Lost(message),
+            Self::Failed(_) => Self::Failed(message),
+        }
+    }
+
     /// The text for an operator.
     pub fn message(&self) -> &str {
         match self {

@@ -32,6 +32,9 @@ const WITHOUT_EFFECT: &[&str] = &[
     "metrics.recording.level",
 ];
 
+/// Requests on their way at once, which is what a broker remembers of a producer per partition.
+const IN_FLIGHT_MAX: u32 = 5;
+
 /// The first wait before a request is tried again, unless `retry.backoff.ms` says otherwise; it doubles from there to
 /// `retry.backoff.max.ms`. Kafka's default of 100 ms would be most of a start: a topic that was made a moment ago has
 /// leaders that do not know it yet, for some tens of milliseconds.
@@ -98,6 +101,8 @@ pub struct PlainClients {
     pub client: ClientConfig,
     /// For its producer.
     pub producer: PlainConfig,
+    /// For the log.
+    pub warnings: Vec<String>,
 }
 
 /// The clients of task `task` of a connector, in at-least-once mode. Kafka Connect's defaults (no limit on waiting, one
@@ -124,6 +129,7 @@ pub fn plain_clients(
     // The sizes and times of both producers have the same names and checks; the transactional id is not used.
     own.insert("transactional.id".to_owned(), "none".to_owned());
     own.remove("enable.idempotence");
+    let warnings = strengthened(&mut own);
     let (read, _) = ProducerConfig::from_properties(&own).map_err(|error| error.to_string())?;
     let producer = PlainConfig {
         delivery_timeout: read.delivery_timeout,
@@ -133,7 +139,26 @@ pub fn plain_clients(
         max_in_flight: read.max_in_flight,
         compression: read.compression,
     };
-    Ok(PlainClients { client, producer })
+    Ok(PlainClients { client, producer, warnings })
+}
+
+/// Settings with which a Java producer would lose or reorder records. This one has no such mode: they are lifted, and said.
+fn strengthened(own: &mut Properties) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let too_weak = |key: &str, value: &str| match key {
+        "acks" => !matches!(value, "all" | "-1"),
+        "retries" => value == "0",
+        "max.in.flight.requests.per.connection" => value.parse::<u32>().is_ok_and(|count| count > IN_FLIGHT_MAX),
+        _ => false,
+    };
+    for key in ["acks", "retries", "max.in.flight.requests.per.connection"] {
+        if own.get(key).is_some_and(|value| too_weak(key, value.trim()))
+            && let Some(value) = own.remove(key)
+        {
+            warnings.push(format!("producer property '{key}' is '{value}' and has no effect: the default is used"));
+        }
+    }
+    warnings
 }
 
 /// What a connector's offsets consumer is.
@@ -196,7 +221,11 @@ pub fn admin_client(worker: &WorkerConfig, connector: &Properties, name: &str) -
 /// # Errors
 /// What the client refuses, naming the property.
 pub fn offsets_client(worker: &WorkerConfig) -> Result<ClientConfig, String> {
-    side_client(worker, &Properties::new(), &format!("{}-offsets", worker.group_id))
+    let mut name = worker.group_id.clone();
+    if let Some(client_id) = worker.originals.get("client.id").filter(|client_id| !client_id.trim().is_empty()) {
+        name = format!("{name}-{client_id}");
+    }
+    side_client(worker, &Properties::new(), &format!("{name}-offsets"))
 }
 
 /// Everything that a task's producer is told, the worker's properties included.
@@ -271,6 +300,17 @@ mod tests {
         assert_eq!(clients.producer.transactional_id, "g-c-3");
         assert_eq!(clients.client.client_id, "connector-producer-c-3");
         assert_eq!(clients.warnings.len(), 3, "{:?}", clients.warnings);
+    }
+
+    #[test]
+    fn settings_that_would_lose_records_are_lifted_without_transactions_and_said() {
+        let connector = map(&[
+            ("producer.override.acks", "1"),
+            ("producer.override.retries", "0"),
+            ("producer.override.max.in.flight.requests.per.connection", "20"),
+        ]);
+        let clients = plain_clients(&worker(&[]), &connector, "c", 0).unwrap();
+        assert_eq!((clients.warnings.len(), clients.producer.max_in_flight), (3, 5));
     }
 
     #[test]

@@ -168,7 +168,7 @@ async fn connect(worker: &WorkerConfig) -> Result<Cluster, StartError> {
     let client = worker_client(worker).map_err(|problem| ConfigErrors::one("worker", problem))?;
     let cluster = Cluster::connect(client).await.map_err(|error| StartError::Cluster(error.to_string()))?;
     if let Delivery::ExactlyOnce(topic) = &worker.delivery {
-        offset_topic::ensure(&cluster, topic).await.map_err(StartError::Cluster)?;
+        offset_topic::ensure(&cluster, topic).await.map_err(|failure| StartError::Cluster(failure.to_string()))?;
     }
     Ok(cluster)
 }

@@ -31,10 +31,10 @@ const CREATE_PAUSE: Duration = Duration::from_millis(500);
 /// Makes the topic if it is missing, and checks that it is compacted only.
 ///
 /// # Errors
-/// One line for the operator.
-pub async fn ensure(cluster: &Cluster, topic: &OffsetsTopic) -> Result<(), String> {
+/// One line for the operator: failed for good when it may not be made or is not compacted.
+pub async fn ensure(cluster: &Cluster, topic: &OffsetsTopic) -> Result<(), TaskFailure> {
     let admin = Admin::new(cluster.clone());
-    let known = cluster.topic(&topic.name).await.map_err(|error| error.to_string())?;
+    let known = cluster.topic(&topic.name).await.map_err(|error| cant_be_read(&topic.name, error))?;
     if known.is_none() {
         let mut configs = topic.configs.clone();
         configs.insert(CLEANUP_POLICY.to_owned(), "compact".to_owned());
@@ -46,11 +46,12 @@ pub async fn ensure(cluster: &Cluster, topic: &OffsetsTopic) -> Result<(), Strin
         };
         let outcome = create(&admin, &wanted).await.map_err(|error| {
             let advice = error.code().and_then(|code| acl::advice(code, &Resource::OffsetsTopic(&topic.name)));
-            format!(
+            let message = format!(
                 "offsets topic {:?} can't be made ({error}); create it with cleanup.policy=compact, or change offset.storage.*{}",
                 topic.name,
                 advice.map(|advice| format!("; {advice}")).unwrap_or_default()
-            )
+            );
+            TaskFailure::from(error).with_message(message)
         })?;
         if outcome == TopicOutcome::Created {
             tracing::info!(topic = topic.name, "offsets topic made");
@@ -64,10 +65,10 @@ pub async fn ensure(cluster: &Cluster, topic: &OffsetsTopic) -> Result<(), Strin
         }
         Ok(configs) => match configs.get(CLEANUP_POLICY).and_then(|entry| entry.value.as_deref()) {
             None | Some("compact") => Ok(()),
-            Some(policy) => Err(format!(
+            Some(policy) => Err(TaskFailure::failed(format!(
                 "offsets topic {:?} has cleanup.policy={policy}, which would lose offsets; set it to compact",
                 topic.name
-            )),
+            ))),
         },
     }
 }

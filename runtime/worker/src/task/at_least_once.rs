@@ -26,6 +26,9 @@ use tokio::task::JoinSet;
 /// Units (records of one poll to one partition) that may wait for their acknowledgement: 5,000.
 pub const UNITS_MAX: usize = 5_000;
 
+/// Topic and partition.
+type Destination = (Arc<str>, u32);
+
 /// What waits together for the acknowledgement of its last unit: the records of one part.
 struct Waiting {
     units: usize,
@@ -174,7 +177,7 @@ impl AtLeastOnce {
         self.with.metrics.polled(part.records);
         let part_id = self.next_part;
         self.next_part += 1;
-        let mut by_target: Vec<((Arc<str>, u32), Vec<StagedBatch>)> = Vec::new();
+        let mut by_target: Vec<(Destination, Vec<StagedBatch>)> = Vec::new();
         for batch in part.batches {
             let target = (batch.topic().clone(), batch.partition());
             match by_target.iter_mut().find(|(known, _)| *known == target) {
@@ -184,7 +187,7 @@ impl AtLeastOnce {
         }
         let first = self.next_unit;
         self.next_unit += by_target.len() as u64;
-        let unit = |target: &(Arc<str>, u32)| {
+        let unit = |target: &Destination| {
             let place = by_target.iter().position(|(known, _)| known == target)?;
             Some(UnitId(first + place as u64))
         };

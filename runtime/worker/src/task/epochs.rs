@@ -37,10 +37,9 @@ pub(crate) async fn carry(
         let advice = topics.iter().find(|topic| error.to_string().contains(topic.as_str())).and_then(|topic| {
             acl::advice(error.code()?, &Resource::DataTopic(topic)).map(|advice| format!("; {advice}"))
         });
-        match TaskFailure::from(error) {
-            TaskFailure::Failed(message) => TaskFailure::Failed(message + &advice.unwrap_or_default()),
-            other => other,
-        }
+        let failure = TaskFailure::from(error);
+        let message = format!("{failure}{}", advice.unwrap_or_default());
+        failure.with_message(message)
     })?;
     tracing::info!(transactional_id, epoch = identity.epoch, partitions = count, "partitions know the new epoch");
     Ok(())

@@ -223,6 +223,9 @@ pub async fn at_least_once(
 ) -> Result<(), TaskFailure> {
     let clients = plain_clients(&spec.worker, &spec.connector.originals, &spec.connector.name, spec.number)
         .map_err(TaskFailure::failed)?;
+    for warning in &clients.warnings {
+        tracing::warn!(task = spec.name(), "{warning}");
+    }
     if spec.surroundings.is_some() && !wait_out_pause(spec, stop, &mut target).await {
         return Ok(());
     }
@@ -275,7 +278,7 @@ async fn live_plainly(
 
 /// What a person can do about a failure, where the brokers' words alone don't say it.
 fn advise(failure: TaskFailure, spec: &TaskSpec, clients: &TaskClients) -> TaskFailure {
-    let (TaskFailure::Superseded(message) | TaskFailure::Lost(message) | TaskFailure::Failed(message)) = &failure;
+    let message = failure.message();
     let timeout_ms = clients.producer.transaction_timeout.as_millis();
     let advice = if message.contains("INVALID_TRANSACTION_TIMEOUT") {
         format!("transaction.timeout.ms is {timeout_ms}, lower it, or raise the brokers' transaction.max.timeout.ms")
@@ -292,9 +295,5 @@ fn advise(failure: TaskFailure, spec: &TaskSpec, clients: &TaskClients) -> TaskF
         return failure;
     };
     let message = format!("{message}; {advice}");
-    match failure {
-        TaskFailure::Superseded(_) => TaskFailure::Superseded(message),
-        TaskFailure::Lost(_) => TaskFailure::Lost(message),
-        TaskFailure::Failed(_) => TaskFailure::Failed(message),
-    }
+    failure.with_message(message)
 }

@@ -62,7 +62,7 @@ impl OwnTopic<'_> {
         let errand = Errand::new(self.cluster, admin.map_err(TaskFailure::failed)?).await?;
         let ensured = offset_topic::ensure(&errand.cluster, &wanted).await;
         errand.close().await;
-        ensured.map_err(TaskFailure::lost)
+        ensured
     }
 
     /// Whether the worker's shared reader sees what the connector's consumer would.

@@ -174,7 +174,7 @@ impl Worker {
             _ => Isolation::Uncommitted,
         };
         let cluster = Cluster::connect(offsets_client(&config)?).await.map_err(|error| error.to_string())?;
-        offset_topic::ensure(&cluster, offsets).await?;
+        offset_topic::ensure(&cluster, offsets).await.map_err(|failure| failure.to_string())?;
         let reader = TopicReader::start(cluster.clone(), &offsets.name, isolation);
         let writer = TopicWriter::start(cluster.clone(), &offsets.name, PlainConfig::default());
         let tasks = Tasks::new(config.clone(), registry, statuses);
