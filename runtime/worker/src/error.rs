@@ -1,5 +1,6 @@
 //! What ends a task, by what has to happen next.
 
+use crate::acl::{Resource, advice};
 use oncewire_client::producer::{ProducerError, StageError};
 use std::fmt;
 
@@ -61,7 +62,11 @@ impl From<StageError> for TaskFailure {
 
 impl From<ProducerError> for TaskFailure {
     fn from(error: ProducerError) -> Self {
-        let message = error.to_string();
+        let mut message = error.to_string();
+        if let Some(advice) = refused_topic(&error).and_then(|topic| advice(error.code()?, &Resource::DataTopic(topic)))
+        {
+            message = format!("{message}; {advice}");
+        }
         match error {
             ProducerError::Fenced { .. } => Self::Superseded(message),
             // Only a write with an identity and without a transaction can be told so: a partition knows a newer epoch.
@@ -74,6 +79,17 @@ impl From<ProducerError> for TaskFailure {
             _ if error.code().is_some_and(is_hopeless) => Self::Failed(message),
             _ => Self::Lost(message),
         }
+    }
+}
+
+/// The topic that a failed write was about.
+fn refused_topic(error: &ProducerError) -> Option<&str> {
+    match error {
+        ProducerError::NotCommitted { cause, .. }
+        | ProducerError::AbortRequired { cause, .. }
+        | ProducerError::Fatal { cause, .. }
+        | ProducerError::NotDelivered { cause } => cause.topic.as_deref(),
+        _ => None,
     }
 }
 

@@ -156,6 +156,21 @@ async fn a_superseded_task_is_failed_with_a_trace_that_says_so_and_is_not_starte
 }
 
 #[tokio::test]
+async fn c13_a_topic_that_may_not_be_written_is_named_with_what_to_grant_and_to_whom() {
+    let (stand, herd) = stand().await;
+    stand.script(vec![Step::records(1..=1)]);
+    let refusal = kafka_protocol::ResponseError::TopicAuthorizationFailed;
+    stand.broker.faults().inject(ApiKey::Produce, 1, oncewire_dev_broker::Fault::Answer(refusal));
+    herd.start(&stand, TargetState::Started);
+    herd.until_state(State::Failed).await;
+    let trace = herd.trace();
+    assert!(
+        trace.contains("grant Write and Describe") && trace.contains("on Topic \"") && trace.contains("User:ANONYMOUS"),
+        "{trace}"
+    );
+}
+
+#[tokio::test]
 async fn what_a_restart_can_mend_is_told_as_restarting_and_then_running() {
     let (stand, herd) = stand().await;
     stand.script(vec![Step::records(1..=1)]);
