@@ -391,7 +391,7 @@ impl fmt::Display for ConnectFailure {
                 "the connection was accepted, but nothing answered within {} ms; check that security.protocol is the listener's, and that the broker is not overloaded",
                 after.as_millis()
             ),
-            Self::TlsPort => f.write_str("the port speaks TLS; set security.protocol to SSL or SASL_SSL, or use a listener in plain text"),
+            Self::TlsPort => f.write_str("the port speaks TLS; set security.protocol to SSL or SASL_SSL, or use a PLAINTEXT listener"),
             Self::NotTls => f.write_str("the port does not speak TLS; set security.protocol to PLAINTEXT or SASL_PLAINTEXT, or use the broker's TLS listener"),
             Self::ClosedInTls => f.write_str(
                 "the peer closed the connection during the TLS handshake; if the port is a listener in plain text, set security.protocol to PLAINTEXT or SASL_PLAINTEXT",
