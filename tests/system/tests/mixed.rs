@@ -2,11 +2,12 @@
 //!
 //! With ONCEWIRE_MIXED_WITH=java both are Java's, which proves the test.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use oncewire_system_tests::client::Client;
 use oncewire_system_tests::connect_cluster::ConnectCluster;
 use oncewire_system_tests::files::{LINE_BYTES, write_lines};
+use oncewire_system_tests::process::LOOK_EVERY;
 use oncewire_system_tests::rest::Status;
 use oncewire_system_tests::sequence_load::{PATIENCE, SequenceLoad};
 use oncewire_system_tests::target::Target;
@@ -15,6 +16,14 @@ use serde_json::json;
 
 /// Long enough for a group that cannot agree to show it.
 const QUIET: Duration = Duration::from_secs(4);
+
+/// A restart that was not seen by then was over before the first look.
+const RESTART_SEEN: Duration = Duration::from_secs(2);
+
+/// What a cluster of Java workers alone logs as errors in this test. A task that is to stop may be waiting for the leader to fence its predecessors,
+/// while the leader's only thread waits for a task of its own to stop: after five seconds both are given up, and what they wait for fails late.
+const OF_JAVA_ALONE: [&str; 3] =
+    ["Graceful stop of task", "Failed to fetch offsets from namespace", "' restart failed"];
 
 const LINES: u64 = 500;
 
@@ -31,7 +40,7 @@ impl Pair<'_> {
     fn wait_until_shared(&self, connector: &str, tasks: usize) -> Status {
         let workers = [self.one, self.other].map(|slot| self.cluster.rest(slot).worker_id().to_owned());
         let shared = |status: &Status| {
-            status.all_are("RUNNING", tasks) && workers.iter().all(|worker| status.tasks_on(worker) == tasks / 2)
+            status.all_are("RUNNING", tasks) && workers.iter().all(|worker| status.tasks_on(worker) > 0)
         };
         self.cluster.wait_for_status(self.other, connector, &format!("shares {tasks} tasks"), PATIENCE, shared)
     }
@@ -51,12 +60,23 @@ impl Pair<'_> {
             let id = self.cluster.rest(slot).worker_id().to_owned();
             let elsewhere = status.tasks.iter().position(|task| task.1 != id).expect("the tasks are shared");
             self.request(slot, 204, "POST", &format!("/connectors/{connector}/tasks/{elsewhere}/restart"));
-            self.wait_until_shared(connector, 4);
+            self.wait_until_restarted(connector);
         }
-        let all = format!("/connectors/{connector}/restart?includeTasks=true");
-        self.request(self.other, 202, "POST", &all);
-        self.wait_until_shared(connector, 4);
-        self.request(self.one, 202, "POST", &all);
+        for slot in [self.other, self.one] {
+            self.request(slot, 202, "POST", &format!("/connectors/{connector}/restart?includeTasks=true"));
+            self.wait_until_restarted(connector);
+        }
+    }
+
+    /// The answer comes before the restart: RUNNING may still be the old state.
+    fn wait_until_restarted(&self, connector: &str) {
+        let began = Instant::now();
+        let rest = self.cluster.rest(self.other);
+        while began.elapsed() < RESTART_SEEN
+            && rest.status(connector).is_some_and(|status| status.all_are("RUNNING", 4))
+        {
+            std::thread::sleep(LOOK_EVERY);
+        }
         self.wait_until_shared(connector, 4);
     }
 
@@ -142,7 +162,10 @@ impl Pair<'_> {
 fn complaints(cluster: &ConnectCluster) -> Vec<String> {
     let all = cluster.logs();
     let lines = all.iter().flat_map(|(kind, log)| log.lines().map(move |line| (kind, line)));
-    let bad = lines.filter(|(_, line)| line.contains(" ERROR ") || line.contains("panicked"));
+    let known = |line: &str| OF_JAVA_ALONE.iter().any(|known| line.contains(known));
+    let bad = lines.filter(|(kind, line)| {
+        (line.contains(" ERROR ") && !(**kind == Kind::Java && known(line))) || line.contains("panicked")
+    });
     bad.map(|(kind, line)| format!("{kind}: {line}")).collect()
 }
 
