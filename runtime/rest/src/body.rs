@@ -128,6 +128,19 @@ pub(crate) fn named(mut config: ConfigMap, name: &str) -> Result<ConfigMap, Fail
     }
 }
 
+/// The body of `PATCH …/config`. Java lets it change the configuration's name, which leaves a connector that contradicts itself.
+///
+/// # Errors
+/// 400 when it changes or removes the name; else 500, as in Java.
+pub(crate) fn patch(body: &[u8], name: &str) -> Result<ConfigMap, Failure> {
+    let patch = config_map(body)?;
+    match patch.get("name") {
+        Some(None) => Err(Failure::new(400, format!("The name of connector {name} cannot be removed"))),
+        Some(Some(_)) => named(patch, name),
+        None => Ok(patch),
+    }
+}
+
 /// The body of `PATCH …/offsets`.
 ///
 /// # Errors
@@ -222,6 +235,14 @@ mod tests {
         assert_eq!(codes(create_request(br#"{"name":"x","config":{"name":"y"}}"#)), 400);
         assert_eq!(codes(create_request(br#"{"config":{}}"#)), 0);
         assert_eq!(codes(create_request(br#"{"name":"x","name":"y","config":{}}"#)), 0);
+    }
+
+    #[test]
+    fn a_patch_leaves_the_name_alone() {
+        assert!(patch(br#"{"a":null}"#, "x").is_ok_and(|patch| !patch.contains_key("name")));
+        assert!(patch(br#"{"name":"x"}"#, "x").is_ok());
+        assert_eq!(patch(br#"{"name":"y"}"#, "x").expect_err("another").code, 400);
+        assert_eq!(patch(br#"{"name":null}"#, "x").expect_err("none").code, 400);
     }
 
     #[test]

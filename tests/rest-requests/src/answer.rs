@@ -63,6 +63,12 @@ fn plain(text: &str, place: &Place<'_>) -> String {
     text.replace(place.address, "${worker}").replace(place.dir, "${dir}")
 }
 
+/// Three numbers with dots between them.
+fn is_version(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('.').collect();
+    parts.len() == 3 && parts.iter().all(|part| part.parse::<u32>().is_ok())
+}
+
 /// Members whose values are a run's own.
 fn normal(member: Option<&str>, value: Value, place: &Place<'_>) -> Value {
     match (member, value) {
@@ -70,6 +76,13 @@ fn normal(member: Option<&str>, value: Value, place: &Place<'_>) -> Value {
         (Some("trace"), Value::String(_)) => Value::from("${trace}"),
         (Some("documentation"), Value::String(_)) => Value::from("${documentation}"),
         (Some("last_modified"), Value::Number(_)) => Value::from("${time}"),
+        // The default of every `…plugin.version`.
+        (Some("default_value" | "value"), Value::String(text)) if is_version(&text) => Value::from("${version}"),
+        (Some("recommended_values"), Value::Array(list)) => {
+            let one =
+                |value: Value| if value.as_str().is_some_and(is_version) { Value::from("${version}") } else { value };
+            list.into_iter().map(one).collect()
+        }
         (_, Value::String(text)) => Value::from(plain(&text, place)),
         (member, Value::Array(list)) => {
             let mut list: Vec<Value> = list.into_iter().map(|value| normal(None, value, place)).collect();

@@ -18,7 +18,7 @@ pub(super) async fn any(call: &Call, name: &str, resource: OfConnector) -> Resul
         }
         (OfConnector::Config, "PUT") => put_config(call, name).await,
         (OfConnector::Config, "PATCH") => {
-            let patch = body::config_map(&call.body)?;
+            let patch = body::patch(&call.body, name)?;
             let info = herder.patch_connector_config(name, patch).await.map_err(anywhere)?;
             Ok(Reply::json(200, &info))
         }
