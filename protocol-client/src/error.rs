@@ -120,7 +120,7 @@ pub struct BrokerError {
     /// The broker's own words, if it sent any.
     pub message: Option<String>,
     /// Whom we logged in as, where a permission is missing and the configuration says.
-    pub user: Option<String>,
+    pub user: Option<Box<str>>,
 }
 
 /// Why a connection could not be made; each variant tells an operator something else.
@@ -202,7 +202,7 @@ impl Error {
         if let Self::Broker(error) = &mut self
             && needed_permission(error.api, error.code).is_some()
         {
-            error.user = user.map(str::to_owned);
+            error.user = user.map(Box::from);
         }
         self
     }
