@@ -14,6 +14,7 @@ pub mod config;
 pub mod decide;
 pub mod herder;
 pub mod kinds;
+pub mod known;
 pub mod loggers;
 pub mod offset_json;
 pub mod start;

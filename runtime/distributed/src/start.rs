@@ -107,7 +107,8 @@ pub fn prepare(
         problems.dedup();
         return Err(StartError::Config { of: of.to_owned(), problems });
     };
-    for warning in config.warnings.iter().chain(&worker.warnings).chain(&rest_warnings) {
+    let unknown = crate::known::warnings(&resolved);
+    for warning in config.warnings.iter().chain(&worker.warnings).chain(&rest_warnings).chain(&unknown) {
         tracing::warn!("{warning}");
     }
     let facts = WorkerFacts {

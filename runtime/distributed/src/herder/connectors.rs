@@ -6,6 +6,10 @@ use oncewire_rest::HerderError;
 use oncewire_rest::herder::{Answer, Put, Replace};
 use oncewire_rest::model::{ConfigMap, ConnectorInfo, InitialState, TaskId};
 use oncewire_topics::{ConfigSnapshot, TargetState};
+use oncewire_worker::config::distributed::offsets_topic_name;
+
+/// Whether a connector of an exactly-once cluster delivers exactly once.
+pub(super) const EXACTLY_ONCE_SOURCE: &str = "exactly.once.source";
 
 /// Own offsets topic of a connector.
 const OFFSETS_TOPIC: &str = "offsets.storage.topic";
@@ -26,6 +30,7 @@ impl Tick {
         if !created && replace == Replace::Forbidden {
             return Err(HerderError::AlreadyExists(format!("Connector {name} already exists")));
         }
+        refuse_silent_return(snapshot.config(&name).map(|known| &**known), &config)?;
         if created && let Some(topic) = self.own_offsets_topic(&name) {
             // From now on it is the connector's own property, so that every worker, whatever its settings, agrees.
             config.entry(OFFSETS_TOPIC.to_owned()).or_insert(Some(topic));
@@ -45,7 +50,9 @@ impl Tick {
     /// `offsets.storage.topic.template`, filled in.
     fn own_offsets_topic(&self, connector: &str) -> Option<String> {
         let template = self.parts.worker.config().offsets_topic_template.as_ref()?;
-        Some(template.replace("${connector}", connector))
+        offsets_topic_name(template, connector)
+            .inspect_err(|problem| tracing::warn!(connector, "no offsets topic of its own: {problem}"))
+            .ok()
     }
 
     pub(super) async fn delete_connector(&mut self, name: &str) -> Answer<()> {
@@ -83,6 +90,19 @@ impl Tick {
         let read = self.parts.view.configs.refresh(self.parts.config.sync_timeout).await;
         self.written(read)
     }
+}
+
+/// A connector that was switched off exactly-once may have zombies that write without transactions. Coming back has to be said,
+/// so that its tasks keep them out (docs/decisions/0007).
+fn refuse_silent_return(known: Option<&ConfigMap>, config: &ConfigMap) -> Answer<()> {
+    let setting = |config: &ConfigMap| config.get(EXACTLY_ONCE_SOURCE).cloned().flatten();
+    let was_off = known.and_then(setting).is_some_and(|value| value.trim().eq_ignore_ascii_case("disabled"));
+    if was_off && setting(config).is_none() {
+        return Err(HerderError::BadRequest(format!(
+            "'{EXACTLY_ONCE_SOURCE}' was disabled; set it to enabled, so that what was written without transactions is fenced, and remove it later"
+        )));
+    }
+    Ok(())
 }
 
 /// The ids of a connector's tasks, in order.

@@ -5,11 +5,13 @@
 //! way make it void: its tasks are old already.
 
 use super::command::Reply;
+use super::connectors::EXACTLY_ONCE_SOURCE;
 use super::errors::{not_leader, unknown_connector};
 use super::job::Done;
 use super::offsets::OffsetsJob;
 use super::tick::{Tick, answer};
 use crate::decide::fencing::{Fencing, fencing};
+use oncewire_api::Properties;
 use oncewire_client::admin::Admin;
 use oncewire_client::cluster::Cluster;
 use oncewire_rest::HerderError;
@@ -107,15 +109,8 @@ impl Tick {
                 tracing::info!(connector = name, ids = ids.len(), "fencing the producers of older tasks");
                 match self.parts.providers.resolve(config) {
                     Ok(resolved) => {
-                        let client = admin_client(self.parts.worker.config(), &resolved, &name);
                         self.rounds.0.insert(name.clone(), round);
-                        self.jobs.spawn(async move {
-                            let result = match client {
-                                Ok(client) => fence_ids(client, &ids).await,
-                                Err(problem) => Err(problem),
-                            };
-                            Done::Fenced { connector: name, result }
-                        });
+                        self.spawn_fencing(name, resolved, ids);
                     }
                     Err(problem) => {
                         round
@@ -126,6 +121,26 @@ impl Tick {
                 }
             }
         }
+    }
+
+    /// The round's work, with the connector's own rights. Where the connector says that it may have written without
+    /// transactions, the partitions are told of the new epochs too.
+    fn spawn_fencing(&mut self, connector: String, config: Properties, ids: Vec<String>) {
+        let worker = self.parts.worker.clone();
+        let topics: Vec<String> = self.parts.view.statuses.topics(&connector).into_keys().collect();
+        let came_back =
+            config.get(EXACTLY_ONCE_SOURCE).is_some_and(|value| value.trim().eq_ignore_ascii_case("enabled"));
+        self.jobs.spawn(async move {
+            let result = if came_back {
+                worker.fence_out(&connector, &config, &ids, &topics).await
+            } else {
+                match admin_client(worker.config(), &config, &connector) {
+                    Ok(client) => fence_ids(client, &ids).await,
+                    Err(problem) => Err(problem),
+                }
+            };
+            Done::Fenced { connector, result }
+        });
     }
 
     /// Fenced: the record is written if nothing changed meanwhile, and all who wait are let in or told why not.

@@ -58,6 +58,10 @@ impl TaskGate for Gate {
         }
     }
 
+    async fn written_topics(&self) -> Vec<String> {
+        self.view.statuses.topics(&self.connector).into_keys().collect()
+    }
+
     async fn verify(&self) -> Result<(), String> {
         self.view.configs.refresh(READ_MAX).await.map_err(|error| error.to_string())?;
         let (reply, answer) = oneshot::channel();

@@ -1,0 +1,160 @@
+//! How a group forms, divides its work, and gets over losses.
+
+use crate::support::{Group, Node, eventually, tasks_of};
+use kafka_protocol::ResponseError;
+use kafka_protocol::messages::ApiKey;
+use oncewire_dev_broker::Fault;
+use serde_json::Value;
+
+/// How many tasks of a status run on a worker; `None` while not all run.
+fn running_on(status: &Value, node: &Node) -> Option<usize> {
+    let tasks = tasks_of(status);
+    let all = tasks.iter().all(|task| task["state"] == "RUNNING");
+    all.then(|| tasks.iter().filter(|task| task["worker_id"] == node.id()).count())
+}
+
+/// A5: one member that knows only `compatible` takes the signatures out of the whole group, and brings them back by leaving.
+#[tokio::test]
+async fn downgrade_by_one_member() {
+    let group = Group::new().await;
+    let first = group.join().await;
+    first.rest.create("c", &group.scripted(&[])).await;
+    let fence = async |node: &Node| node.rest.settled("PUT", "/connectors/c/fence", None).await.status;
+    assert_eq!(fence(&first).await, 400, "a signature is missing");
+    let old = group.join_with(&[("connect.protocol", "compatible")]).await;
+    eventually("no signature is needed", async || {
+        let status = fence(&first).await;
+        if status == 204 { Ok(()) } else { Err(status.to_string()) }
+    })
+    .await;
+    old.stop().await;
+    eventually("signatures are needed again", async || {
+        let status = fence(&first).await;
+        if status == 400 { Ok(()) } else { Err(status.to_string()) }
+    })
+    .await;
+    group.close([first]).await;
+}
+
+/// A9: the leader's transactions leave markers in the config topic, which no member counts: all find the assignment's offset to be
+/// theirs, and work.
+#[tokio::test]
+async fn config_offset_ignores_txn_markers() {
+    let group = Group::new().await;
+    let first = group.join().await;
+    first.rest.create("c", &group.scripted(&[("tasks", "2")])).await;
+    first.rest.until_states("c", "RUNNING", &["RUNNING"; 2]).await;
+    // This one reads the transactions' markers too, as data and markers are one log for it.
+    let second = group.join_with(&[("isolation.level", "read_uncommitted")]).await;
+    first.rest.until_status("c", "both work", |status| running_on(status, &second) == Some(1)).await;
+    group.close([first, second]).await;
+}
+
+/// A10
+#[tokio::test]
+async fn two_phase_revocation() {
+    let group = Group::new().await;
+    let first = group.join().await;
+    first.rest.create("c", &group.scripted(&[("tasks", "4")])).await;
+    first.rest.until_states("c", "RUNNING", &["RUNNING"; 4]).await;
+    let second = group.join().await;
+    first.rest.until_status("c", "two tasks move", |status| running_on(status, &second) == Some(2)).await;
+    group.until_delivered(4, 3).await;
+    assert_eq!(group.stage.count("task"), 4 + 4 + 2 + 2, "each started once, two moved: {:?}", group.stage.events());
+    group.close([first, second]).await;
+}
+
+/// A11: what the worker had is kept for it, and the others' tasks are not touched.
+#[tokio::test]
+async fn worker_bounce_within_delay() {
+    let group = Group::with(&[("scheduled.rebalance.max.delay.ms", "2500")]).await;
+    let first = group.join().await;
+    first.rest.create("c", &group.scripted(&[("tasks", "4")])).await;
+    let second = group.join().await;
+    first.rest.until_status("c", "two tasks move", |status| running_on(status, &second) == Some(2)).await;
+    let starts = |task: u64| group.stage.count(&format!("task {task} start"));
+    let held = first.rest.status("c").await;
+    let held = |task: u64| tasks_of(&held).iter().any(|state| state["id"] == task && state["worker_id"] == first.id());
+    let kept: Vec<(u64, usize)> = (0..4).filter(|task| held(*task)).map(|task| (task, starts(task))).collect();
+    assert_eq!(kept.len(), 2);
+    second.stop().await;
+    let again = group.join().await;
+    first.rest.until_status("c", "the lost tasks are back", |status| running_on(status, &again) == Some(2)).await;
+    for (task, before) in kept {
+        assert_eq!(starts(task), before, "task {task} went on all the while");
+    }
+    group.close([first, again]).await;
+}
+
+/// A12
+#[tokio::test]
+async fn worker_leaves_for_good() {
+    let group = Group::with(&[("scheduled.rebalance.max.delay.ms", "500")]).await;
+    let first = group.join().await;
+    first.rest.create("c", &group.scripted(&[("tasks", "2")])).await;
+    let second = group.join().await;
+    first.rest.until_status("c", "a task moves", |status| running_on(status, &second) == Some(1)).await;
+    second.stop().await;
+    first.rest.until_status("c", "all are here", |status| running_on(status, &first) == Some(2)).await;
+    group.until_delivered(2, 3).await;
+    group.close([first]).await;
+}
+
+/// A13: a new leader knows nothing of what was lost, so nobody waits, whatever the delay.
+#[tokio::test]
+async fn leader_leaves() {
+    let group = Group::with(&[("scheduled.rebalance.max.delay.ms", "600000")]).await;
+    let first = group.join().await;
+    first.rest.create("c", &group.scripted(&[("tasks", "2")])).await;
+    let second = group.join().await;
+    first.rest.until_status("c", "a task moves", |status| running_on(status, &second) == Some(1)).await;
+    first.kill();
+    second.rest.until_status("c", "all are here", |status| running_on(status, &second) == Some(2)).await;
+    second.rest.create("d", &group.scripted(&[("records", "0")])).await;
+    group.until_delivered(2, 3).await;
+    group.close([second]).await;
+}
+
+/// A19
+#[tokio::test]
+async fn coordinator_lost() {
+    let group = Group::new().await;
+    let node = group.join().await;
+    node.rest.create("c", &group.scripted(&[])).await;
+    node.rest.until_states("c", "RUNNING", &["RUNNING"]).await;
+    let away = Fault::Answer(ResponseError::CoordinatorNotAvailable);
+    for nth in 1..=2_000 {
+        for api in [ApiKey::Heartbeat, ApiKey::FindCoordinator, ApiKey::JoinGroup] {
+            group.broker.faults().inject(api, nth, away);
+        }
+    }
+    eventually("the work stops", async || {
+        let stopped = group.stage.count("task 0 stop") > 0 && group.stage.count("connector stop") > 0;
+        if stopped { Ok(()) } else { Err(format!("{:?}", group.stage.events())) }
+    })
+    .await;
+    group.broker.faults().clear();
+    node.rest.until_states("c", "RUNNING", &["RUNNING"]).await;
+    group.until_delivered(1, 3).await;
+    group.close([node]).await;
+}
+
+/// A20: a task that does not stop holds the herder up for longer than the group waits.
+#[tokio::test]
+async fn poll_timeout() {
+    let group = Group::with(&[("task.shutdown.graceful.timeout.ms", "2500"), ("rebalance.timeout.ms", "700")]).await;
+    let node = group.join().await;
+    node.rest.create("c", &group.scripted(&[])).await;
+    node.rest.until_states("c", "RUNNING", &["RUNNING"]).await;
+    group.stage.set("on.poll", "hang");
+    eventually("the task hangs", async || if group.stage.count("task 0 hangs") > 0 { Ok(()) } else { Err(String::new()) })
+        .await;
+    let (left, joined) = (group.broker.requests(ApiKey::LeaveGroup), group.broker.requests(ApiKey::JoinGroup));
+    group.stage.set("on.poll", "");
+    node.rest.must(204, "POST", "/connectors/c/tasks/0/restart", None).await;
+    assert!(group.broker.requests(ApiKey::LeaveGroup) > left, "the worker left while it waited for the task");
+    node.rest.until_states("c", "RUNNING", &["RUNNING"]).await;
+    assert!(group.broker.requests(ApiKey::JoinGroup) > joined);
+    group.until_delivered(1, 3).await;
+    group.close([node]).await;
+}
