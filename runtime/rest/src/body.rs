@@ -257,6 +257,47 @@ mod tests {
     }
 
     #[test]
+    fn no_bytes_make_a_reader_panic() {
+        // Pieces of JSON in every order that a linear congruential generator comes up with; the seed is the loop's number.
+        let pieces = [
+            "{",
+            "}",
+            "[",
+            "]",
+            "\"name\":",
+            "\"config\":",
+            "\"offsets\":",
+            "\"a\"",
+            "null",
+            "1e9",
+            ",",
+            "\\u",
+            "\u{feff}",
+            "\"",
+            " ",
+        ];
+        for seed in 0_u64..2_000 {
+            let mut state = seed;
+            let mut text = String::new();
+            for _ in 0..seed % 24 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                text.push_str(pieces[usize::try_from(state >> 33).expect("31 bits") % pieces.len()]);
+            }
+            let mut bytes = text.into_bytes();
+            if seed % 5 == 0 {
+                bytes.push(0xff);
+            }
+            drop((
+                create_request(&bytes),
+                config_maps(&bytes),
+                offsets(&bytes),
+                logger_level(&bytes),
+                patch(&bytes, "x"),
+            ));
+        }
+    }
+
+    #[test]
     fn deep_nesting_is_an_error_and_not_a_crash() {
         assert_eq!(codes(create_request("[".repeat(100_000).as_bytes())), 500);
         let deep = format!("{{\"name\":\"x\",\"config\":{}1{}}}", "{\"a\":".repeat(50_000), "}".repeat(50_000));
