@@ -6,14 +6,19 @@
 //! Waiting is always for a condition with a deadline. The verdict is the auditor's, never a count's alone.
 
 pub mod binary;
+pub mod chaos_plan;
 pub mod client;
 pub mod connect_cluster;
 pub mod files;
+pub mod fleet;
 pub mod job;
+pub mod kafka_cluster;
 pub mod process;
+pub mod proxy;
 pub mod rest;
 pub mod seed;
 pub mod sequence_load;
 pub mod services;
+pub mod status_history;
 pub mod target;
 pub mod worker;

@@ -24,6 +24,11 @@ impl Seed {
         Seed { state }
     }
 
+    /// The generator as it was printed.
+    pub fn state(&self) -> u64 {
+        self.state
+    }
+
     /// A number of `0..bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -31,5 +36,11 @@ impl Seed {
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (mixed ^ (mixed >> 31)) % bound.max(1)
+    }
+}
+
+impl From<u64> for Seed {
+    fn from(state: u64) -> Self {
+        Seed { state }
     }
 }

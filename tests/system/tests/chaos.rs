@@ -1,0 +1,583 @@
+//! Chaos: three workers, three connectors with eight tasks and three brokers, everything between them through proxies, and for a while all of it is
+//! killed, frozen, cut, slowed and reconfigured at random. Then it heals by itself, the sources run to their end, and every record is there once.
+//!
+//! One seed gives the whole plan (ONCEWIRE_SEED repeats it); ONCEWIRE_CHAOS_SECONDS is its length, 120 by default; with ONCEWIRE_KEEP=1 the workers' files
+//! are kept even when all is well. No task may need a person: after the chaos all run without a request that could mend them.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use oncewire_audit::Check;
+use oncewire_client::reader::Isolation;
+use oncewire_system_tests::chaos_plan::{Deed, Request, Shape, Step, plan};
+use oncewire_system_tests::client::Client;
+use oncewire_system_tests::files::{LINE_BYTES, line};
+use oncewire_system_tests::fleet::{Fleet, MemberOptions, read, tail};
+use oncewire_system_tests::kafka_cluster::{KafkaCluster, KafkaClusterOptions};
+use oncewire_system_tests::proxy::{Fault, Link, Proxy};
+use oncewire_system_tests::rest::Rest;
+use oncewire_system_tests::seed::Seed;
+use oncewire_system_tests::status_history::failures;
+use oncewire_system_tests::target::alone;
+use oncewire_system_tests::worker::wait_until;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const WORKERS: usize = 3;
+const BROKERS: usize = 3;
+const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
+const OFFSETS_TOPIC: &str = "chaos-offsets";
+const STATUS_TOPIC: &str = "chaos-status";
+
+/// From the last heal until all tasks run by themselves.
+const HEAL_PATIENCE: Duration = Duration::from_secs(180);
+/// From there until the sources are at their end, without a limit on their rate.
+const END_PATIENCE: Duration = Duration::from_secs(180);
+const START_PATIENCE: Duration = Duration::from_secs(120);
+const STOP_PATIENCE: Duration = Duration::from_secs(60);
+
+/// What each task of a sequence writes in a second while there is chaos.
+const RATE: u64 = 200;
+/// A piece of the file appears that often.
+const FILE_EVERY: Duration = Duration::from_millis(100);
+/// Its lines.
+const FILE_LINES: u64 = 20;
+
+const LOG_TAIL_LINES: usize = 60;
+
+fn length() -> Duration {
+    let seconds = std::env::var("ONCEWIRE_CHAOS_SECONDS").map_or(Ok(120), |seconds| seconds.parse());
+    Duration::from_secs(seconds.expect("ONCEWIRE_CHAOS_SECONDS is a number"))
+}
+
+/// What was done when; printed as it happens.
+#[derive(Clone)]
+struct Journal {
+    began: Instant,
+    began_ms: i64,
+    lines: Arc<Mutex<Vec<String>>>,
+}
+
+impl Journal {
+    fn begin() -> Self {
+        let began_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
+        Journal { began: Instant::now(), began_ms, lines: Arc::default() }
+    }
+
+    fn note(&self, text: &str) {
+        let line = format!("{:>7.2} s {text}", self.began.elapsed().as_secs_f64());
+        println!("{line}");
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+    }
+}
+
+/// A connector of the test.
+struct Load {
+    name: &'static str,
+    tasks: u32,
+    config: Value,
+    offsets_topic: &'static str,
+}
+
+impl Load {
+    fn sequence(name: &'static str, tasks: u32, records: u64, more: Value) -> Self {
+        let mut config = json!({
+            "connector.class": "io.oncewire.connect.sequence.SequenceSourceConnector",
+            "topic": name,
+            "tasks": tasks.to_string(),
+            "tasks.max": tasks.to_string(),
+            "partitions": tasks.to_string(),
+            "records.max": records.to_string(),
+            "rate.per.second": RATE.to_string(),
+            "batch.size": "50",
+            "exactly.once.support": "required",
+            "topic.creation.default.replication.factor": "3",
+            "topic.creation.default.partitions": tasks.to_string(),
+        });
+        merge(&mut config, more);
+        Load { name, tasks, config, offsets_topic: OFFSETS_TOPIC }
+    }
+
+    fn with_tasks(&self, tasks: u32) -> Value {
+        let mut config = self.config.clone();
+        if self.tasks > 1 {
+            merge(&mut config, json!({"tasks": tasks.to_string(), "tasks.max": tasks.to_string()}));
+        }
+        config
+    }
+}
+
+fn merge(config: &mut Value, more: Value) {
+    for (key, value) in more.as_object().into_iter().flatten() {
+        config[key] = value.clone();
+    }
+}
+
+/// A file that grows until it is told to stop.
+struct GrowingFile {
+    path: PathBuf,
+    stop: Arc<Mutex<bool>>,
+    writer: JoinHandle<u64>,
+}
+
+impl GrowingFile {
+    fn start(path: PathBuf) -> Self {
+        let stop = Arc::new(Mutex::new(false));
+        let (stopped, mut file) = (stop.clone(), std::fs::File::create(&path).expect("the file can be made"));
+        let writer = std::thread::spawn(move || {
+            let mut number = 0;
+            while !*stopped.lock().expect("nobody panics with it") {
+                let mut lines = Vec::new();
+                for next in number..number + FILE_LINES {
+                    lines.extend(line(next, LINE_BYTES));
+                    lines.push(b'\n');
+                }
+                file.write_all(&lines).expect("the file can be written");
+                number += FILE_LINES;
+                std::thread::sleep(FILE_EVERY);
+            }
+            number
+        });
+        GrowingFile { path, stop, writer }
+    }
+
+    /// Returns the number of lines.
+    fn finish(self) -> u64 {
+        *self.stop.lock().expect("nobody panics with it") = true;
+        self.writer.join().expect("the file could be written")
+    }
+}
+
+/// Everything that can be broken.
+struct Scene {
+    // In the order of their ends.
+    fleet: Fleet,
+    kafka: Arc<KafkaCluster>,
+    links: Vec<Link>,
+    _proxy: Proxy,
+    loads: Vec<Load>,
+    journal: Journal,
+    asked: Vec<JoinHandle<()>>,
+    broker_comes_back: Option<JoinHandle<()>>,
+}
+
+/// Worker `w` reaches broker `b` by link `w * BROKERS + b`; then come the brokers' links to each other, then those of REST.
+fn links(proxy: &Proxy) -> Vec<Link> {
+    let to_brokers = (0..WORKERS).flat_map(|worker| (0..BROKERS).map(move |broker| (worker, broker)));
+    let to_brokers = to_brokers.map(|(worker, broker)| format!("worker {worker} to broker {broker}"));
+    let between = (0..BROKERS).map(|broker| format!("brokers to broker {broker}"));
+    let rest = (0..WORKERS).map(|worker| format!("rest of worker {worker}"));
+    to_brokers.chain(between).chain(rest).map(|name| proxy.link(&name)).collect()
+}
+
+/// The listener of a broker for one worker: its name is of letters.
+fn listener(worker: usize) -> String {
+    ["ONE", "TWO", "THREE"][worker].to_owned()
+}
+
+fn start_kafka(links: &[Link]) -> KafkaCluster {
+    let advertised: Vec<_> = (0..BROKERS)
+        .map(|broker| {
+            let workers = (0..WORKERS).map(|worker| (listener(worker), links[worker * BROKERS + broker].port()));
+            let between = ("REPLICATION".to_owned(), links[WORKERS * BROKERS + broker].port());
+            workers.chain([between]).collect()
+        })
+        .collect();
+    let options = KafkaClusterOptions {
+        version: "4.3.1",
+        heap: "512m",
+        // Longer than the script's: three brokers on two cores answer late even when nobody cuts them off.
+        properties: &["broker.session.timeout.ms=6000", "controller.quorum.fetch.timeout.ms=4000"],
+        advertised: &advertised,
+    };
+    let kafka = KafkaCluster::start(options);
+    for broker in 0..BROKERS {
+        for worker in 0..WORKERS {
+            links[worker * BROKERS + broker].lead_to(kafka.listener(broker, &listener(worker)));
+        }
+        links[WORKERS * BROKERS + broker].lead_to(kafka.listener(broker, "REPLICATION"));
+    }
+    kafka
+}
+
+fn start_fleet(links: &[Link], folder: &std::path::Path) -> Fleet {
+    let rest = &links[(WORKERS + 1) * BROKERS..];
+    let members = (0..WORKERS).map(|worker| {
+        let brokers = links[worker * BROKERS..(worker + 1) * BROKERS].iter();
+        let brokers: Vec<_> = brokers.map(|link| format!("127.0.0.1:{}", link.port())).collect();
+        let folder = folder.join(format!("worker-{worker}"));
+        MemberOptions { bootstrap: brokers.join(","), advertised_port: rest[worker].port(), folder }
+    });
+    let session_timeout_ms = SESSION_TIMEOUT.as_millis().to_string();
+    let string = "org.apache.kafka.connect.storage.StringConverter";
+    let properties = [
+        ("group.id", "chaos"),
+        ("key.converter", string),
+        ("value.converter", string),
+        ("offset.storage.topic", OFFSETS_TOPIC),
+        ("offset.storage.partitions", "3"),
+        ("config.storage.topic", "chaos-configs"),
+        ("status.storage.topic", STATUS_TOPIC),
+        ("status.storage.partitions", "2"),
+        ("exactly.once.source.support", "enabled"),
+        ("connector.client.config.override.policy", "All"),
+        ("scheduled.rebalance.max.delay.ms", "1000"),
+        ("session.timeout.ms", &session_timeout_ms),
+        ("heartbeat.interval.ms", "1000"),
+    ];
+    let mut fleet = Fleet::new(members.collect(), &properties);
+    for (worker, link) in rest.iter().enumerate() {
+        link.lead_to(&fleet.address(worker));
+        fleet.start(worker);
+    }
+    fleet
+}
+
+impl Scene {
+    fn do_step(&mut self, step: &Step) {
+        let journal = self.journal.clone();
+        match &step.deed {
+            Deed::KillWorker(slot) => self.fleet.kill9(*slot),
+            Deed::StartWorker(slot) => self.fleet.start(*slot),
+            Deed::FreezeWorker(slot) => self.fleet.freeze(*slot),
+            Deed::ThawWorker(slot) => self.fleet.thaw(*slot),
+            Deed::KillBroker(broker) => {
+                // The plan leaves time for it; a busy machine may need more.
+                self.join_broker();
+                self.kafka.kill9(*broker);
+            }
+            Deed::StartBroker(broker) => {
+                let (kafka, broker) = (self.kafka.clone(), *broker);
+                let started = std::thread::spawn(move || {
+                    kafka.restart(broker);
+                    journal.note(&format!("broker {broker} is back"));
+                });
+                self.broker_comes_back = Some(started);
+            }
+            Deed::Link(link, fault) => self.links[*link].set(*fault),
+            Deed::Ask(slot, request) => return self.ask(*slot, request),
+        }
+        let link = if let Deed::Link(link, _) = &step.deed { self.links[*link].name() } else { "" };
+        self.journal.note(&format!("{:?} {link}", step.deed));
+    }
+
+    fn join_broker(&mut self) {
+        if let Some(comes_back) = self.broker_comes_back.take() {
+            comes_back.join().expect("the broker starts again");
+        }
+    }
+
+    /// Sends a request and notes its answer, whatever it is.
+    fn ask(&mut self, slot: usize, request: &Request) {
+        let connector = |number: usize| format!("/connectors/{}", self.loads[number].name);
+        let (method, path, body) = match request {
+            Request::Pause(number) => ("PUT", connector(*number) + "/pause", None),
+            Request::Resume(number) => ("PUT", connector(*number) + "/resume", None),
+            Request::Tasks(number, tasks) => {
+                ("PUT", connector(*number) + "/config", Some(self.loads[*number].with_tasks(*tasks)))
+            }
+            Request::Restart(number, tasks) => {
+                ("POST", format!("{}/restart?includeTasks={tasks}", connector(*number)), None)
+            }
+            Request::RestartTask(number, task) => {
+                ("POST", format!("{}/tasks/{task}/restart", connector(*number)), None)
+            }
+            Request::CreateExtra => ("PUT", "/connectors/extra/config".to_owned(), Some(extra().config)),
+            Request::DeleteExtra => ("DELETE", "/connectors/extra".to_owned(), None),
+        };
+        let (rest, journal) = (self.fleet.rest(slot), self.journal.clone());
+        let text = format!("{method} {path} at worker {slot}");
+        self.asked.push(std::thread::spawn(move || {
+            let began = Instant::now();
+            let answer = rest.request(method, &path, body.as_ref());
+            let answer = answer.map_or_else(|error| error.to_string(), |answer| answer.status.to_string());
+            journal.note(&format!("{text}: {answer} after {:.1?}", began.elapsed()));
+        }));
+    }
+
+    fn run(&mut self, steps: &[Step]) {
+        for step in steps {
+            while self.journal.began.elapsed() < step.at {
+                let left = step.at.saturating_sub(self.journal.began.elapsed());
+                std::thread::sleep(left.min(Duration::from_millis(100)));
+                self.supervise();
+            }
+            self.do_step(step);
+        }
+    }
+
+    fn supervise(&mut self) {
+        let before = self.fleet.ended().len();
+        self.fleet.supervise();
+        for ended in self.fleet.ended().iter().skip(before) {
+            self.journal.note(&format!("worker {} ended with {} and was started", ended.slot, ended.how));
+        }
+    }
+
+    /// The plan has mended everything but what takes its time.
+    fn heal(&mut self) {
+        self.join_broker();
+        for asked in std::mem::take(&mut self.asked) {
+            asked.join().expect("a request does not panic");
+        }
+        for link in &self.links {
+            link.set(Fault::Open);
+        }
+        self.journal.note("everything is healed");
+        // A request to resume may have failed; it mends nothing but that.
+        for number in 0..self.loads.len() {
+            let path = format!("/connectors/{}/resume", self.loads[number].name);
+            self.until_accepted("PUT", &path, None);
+        }
+    }
+
+    /// Any worker may be asked; the answer may be late, but it comes.
+    fn until_accepted(&mut self, method: &str, path: &str, body: Option<&Value>) {
+        let deadline = Instant::now() + HEAL_PATIENCE;
+        for slot in (0..WORKERS).cycle() {
+            self.supervise();
+            let answer = self.fleet.rest(slot).request(method, path, body);
+            match answer {
+                Ok(answer) if answer.status / 100 == 2 => return,
+                other => {
+                    let said = other.map_or_else(|error| error.to_string(), |answer| answer.to_string());
+                    assert!(Instant::now() < deadline, "{method} {path} is accepted; it was: {said}");
+                    std::thread::sleep(Duration::from_millis(200));
+                }
+            }
+        }
+    }
+
+    /// All tasks of all connectors run, as many as are configured.
+    fn wait_until_all_run(&mut self, what: &str) {
+        let names: Vec<_> = self.loads.iter().map(|load| load.name).collect();
+        let began = Instant::now();
+        let mut seen = String::new();
+        for slot in 0..WORKERS {
+            for name in &names {
+                let rest = self.fleet.rest(slot);
+                while !runs(&rest, name, &mut seen) {
+                    assert!(
+                        began.elapsed() < HEAL_PATIENCE,
+                        "{what}: not after {HEAL_PATIENCE:?}, by worker {slot}: {seen}"
+                    );
+                    self.supervise();
+                    std::thread::sleep(Duration::from_millis(200));
+                }
+            }
+        }
+        self.journal.note(&format!("{what}, {:.1?} after the look began", began.elapsed()));
+    }
+
+    fn wait_for_end(&self, lines: u64, records: u64) {
+        let rest = self.fleet.rest(0);
+        for load in &self.loads {
+            let field = if load.tasks > 1 { ("n", records - 1) } else { ("position", lines * LINE_BYTES as u64) };
+            let offsets = || rest.request("GET", &format!("/connectors/{}/offsets", load.name), None);
+            let at_end = |body: &Value| {
+                let all = body["offsets"].as_array().map(Vec::as_slice).unwrap_or_default();
+                all.len() == load.tasks as usize && all.iter().all(|one| one["offset"][field.0] == field.1)
+            };
+            wait_until(
+                &format!("{} is at its end", load.name),
+                END_PATIENCE,
+                || offsets().is_ok_and(|answer| at_end(&answer.body)),
+                || format!("{:?}; {:?}", offsets(), rest.status(load.name)),
+            );
+        }
+    }
+}
+
+/// Whether a connector and all its tasks run by a worker's account.
+fn runs(rest: &Rest, name: &str, seen: &mut String) -> bool {
+    let (Some(status), Ok(config)) =
+        (rest.status(name), rest.request("GET", &format!("/connectors/{name}/config"), None))
+    else {
+        *seen = format!("{name}: no answer");
+        return false;
+    };
+    *seen = format!("{name}: {status:?}");
+    let tasks = config.body["tasks"].as_str().and_then(|tasks| tasks.parse().ok()).unwrap_or(1);
+    status.all_are("RUNNING", tasks)
+}
+
+/// On a failure: the seed, what happened, and the end of every log.
+struct Evidence {
+    seed: u64,
+    journal: Journal,
+    logs: Vec<PathBuf>,
+    folder: Option<TempDir>,
+}
+
+impl Evidence {
+    fn keep(&mut self) {
+        if let Some(folder) = self.folder.take() {
+            println!("\nthe workers' files are kept in {}", folder.keep().display());
+        }
+    }
+
+    fn tell(&mut self) {
+        for log in &self.logs {
+            println!("\n== the end of {}\n{}", log.display(), tail(&read(log), LOG_TAIL_LINES));
+        }
+        self.keep();
+        println!("\nONCEWIRE_SEED={} repeats the plan. What happened:", self.seed);
+        for line in self.journal.lines.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            println!("{line}");
+        }
+    }
+}
+
+fn extra() -> Load {
+    Load::sequence("extra", 2, 1_000_000, json!({}))
+}
+
+fn loads(file: &std::path::Path, records: u64) -> Vec<Load> {
+    let poll = Load::sequence("by-poll", 4, records, json!({"transaction.boundary": "poll"}));
+    let own = json!({
+        "transaction.boundary": "interval",
+        "transaction.boundary.interval.ms": "300",
+        "offsets.storage.topic": "own-offsets",
+    });
+    let interval = Load { offsets_topic: "own-offsets", ..Load::sequence("by-interval", 3, records, own) };
+    let file = json!({
+        "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
+        "file": file,
+        "topic": "lines",
+        "tasks.max": "1",
+        "exactly.once.support": "required",
+        "topic.creation.default.replication.factor": "3",
+        "topic.creation.default.partitions": "1",
+    });
+    vec![poll, interval, Load { name: "lines", tasks: 1, config: file, offsets_topic: OFFSETS_TOPIC }]
+}
+
+fn audit(client: &Client, load: &Load, check: Check) -> u64 {
+    wait_until(
+        &format!("no transaction is open in {}", load.name),
+        END_PATIENCE,
+        || client.end(load.name, Isolation::Uncommitted) == client.end(load.name, Isolation::Committed),
+        || format!("it is decided up to {}", client.end(load.name, Isolation::Committed)),
+    );
+    let report = client.audit_topic(load.name, check, load.offsets_topic, load.name);
+    println!("{report}");
+    assert!(report.is_content(), "the auditor is not content with {}:\n{report}", load.name);
+    report.records.visible
+}
+
+#[test]
+#[ignore = "needs Apache Kafka"]
+fn every_record_is_there_once_after_chaos() {
+    let _alone = alone();
+    let length = length();
+    let mut seed = Seed::of_run("chaos");
+    let folder = tempfile::Builder::new().prefix("oncewire-chaos-").tempdir().expect("a temporary folder can be made");
+    let file = folder.path().join("lines.txt");
+    let records = RATE * length.as_secs();
+    let proxy = Proxy::new();
+    let links = links(&proxy);
+    let kafka = Arc::new(start_kafka(&links));
+    let workers = folder.path().to_owned();
+    let mut evidence =
+        Evidence { seed: seed.state(), journal: Journal::begin(), logs: kafka.logs(), folder: Some(folder) };
+    let fleet = start_fleet(&links, &workers);
+    let mut scene = Scene {
+        fleet,
+        kafka,
+        links,
+        _proxy: proxy,
+        loads: loads(&file, records),
+        journal: evidence.journal.clone(),
+        asked: Vec::new(),
+        broker_comes_back: None,
+    };
+    let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        story(&mut scene, &mut seed, length, GrowingFile::start(file), records);
+    }));
+    if std::env::var_os("ONCEWIRE_KEEP").is_some() {
+        evidence.keep();
+    }
+    if let Err(panic) = told {
+        evidence.logs.extend(scene.fleet.logs());
+        evidence.tell();
+        std::panic::resume_unwind(panic);
+    }
+}
+
+fn story(scene: &mut Scene, seed: &mut Seed, length: Duration, file: GrowingFile, records: u64) {
+    for slot in 0..WORKERS {
+        let rest = scene.fleet.rest(slot);
+        let answers = || rest.request("GET", "/connectors", None).is_ok_and(|answer| answer.status == 200);
+        wait_until("a worker starts", START_PATIENCE, answers, || format!("worker {slot} does not answer"));
+    }
+    for number in 0..scene.loads.len() {
+        let path = format!("/connectors/{}/config", scene.loads[number].name);
+        let config = scene.loads[number].config.clone();
+        scene.until_accepted("PUT", &path, Some(&config));
+    }
+    scene.wait_until_all_run("all run before the chaos");
+    let shape = Shape {
+        workers: WORKERS,
+        brokers: BROKERS,
+        links: scene.links.len(),
+        tasks: scene.loads.iter().map(|load| load.tasks).collect(),
+        session_timeout: SESSION_TIMEOUT,
+    };
+    let steps = plan(seed, &shape, length);
+    scene.journal.began = Instant::now();
+    scene.journal.note(&format!("chaos of {length:?} begins: {} steps", steps.len()));
+    scene.run(&steps);
+    scene.heal();
+    scene.wait_until_all_run("all run by themselves after the chaos");
+
+    let lines_path = file.path.clone();
+    let lines = file.finish();
+    for number in 0..scene.loads.len() {
+        let load = &scene.loads[number];
+        let mut config = load.with_tasks(load.tasks);
+        if load.tasks > 1 {
+            merge(&mut config, json!({"rate.per.second": "0"}));
+        }
+        let path = format!("/connectors/{}/config", load.name);
+        scene.until_accepted("PUT", &path, Some(&config));
+    }
+    scene.until_accepted("PUT", "/connectors/extra/config", Some(&extra().config));
+    scene.wait_until_all_run("all run with all their tasks");
+    scene.wait_for_end(lines, records);
+    scene.journal.note("all sources are at their end");
+    // An orderly end commits what extra had under way.
+    scene.fleet.stop_all(STOP_PATIENCE);
+    judge(scene, &lines_path, lines, records);
+}
+
+fn judge(scene: &Scene, file: &std::path::Path, lines: u64, records: u64) {
+    let client = Client::connect(&scene.kafka.bootstrap());
+    let failures = failures(&client, STATUS_TOPIC);
+    for failure in &failures {
+        let at = (failure.at_ms - scene.journal.began_ms) as f64 / 1000.0;
+        println!("{at:>7.2} s after the start FAILED: {failure}");
+    }
+    let ended = scene.fleet.ended();
+    for ended in &ended {
+        println!("worker {} ended by itself ({}, served: {}):\n{}", ended.slot, ended.how, ended.served, ended.tail);
+    }
+    println!(
+        "{} rebalances, {} times FAILED, of which {} stayed; {} workers ended by themselves",
+        scene.fleet.rebalances(),
+        failures.len(),
+        failures.iter().filter(|failure| failure.next.is_none()).count(),
+        ended.len()
+    );
+    for load in &scene.loads {
+        let (check, expected) = match load.tasks {
+            1 => (Check::Lines(file.to_owned()), lines),
+            tasks => (Check::Sequence, records * u64::from(tasks)),
+        };
+        assert_eq!(audit(&client, load, check), expected, "all records of {}", load.name);
+    }
+    audit(&client, &extra(), Check::Sequence);
+    assert!(!ended.iter().any(|ended| ended.served), "a worker that served ended by itself");
+}
