@@ -15,6 +15,11 @@ const STATUS_DELIVERY: Duration = Duration::from_secs(30);
 /// The first wait before a request is sent again, unless the user says otherwise; as for tasks.
 const RETRY_BACKOFF_MS: &str = "20";
 
+/// `transaction.timeout.ms` of the leader's producer, unless the user says otherwise: 10 s, where Java leaves Kafka's default of
+/// 60 s. A write is one short transaction. When all workers are killed during one, nobody is there to claim the producer anew,
+/// and no worker can read the config topic to its end, so none starts, before the coordinator gives the transaction up.
+const LEADER_TRANSACTION_TIMEOUT_MS: &str = "10000";
+
 /// A connection's configuration from the worker's top-level properties.
 ///
 /// # Errors
@@ -86,6 +91,7 @@ pub fn leader_producer(config: &DistributedConfig) -> Result<Option<LeaderProduc
     }
     let mut properties = sizes(&config.originals);
     properties.insert("transactional.id".to_owned(), format!("connect-cluster-{}", config.group_id));
+    properties.entry("transaction.timeout.ms".to_owned()).or_insert_with(|| LEADER_TRANSACTION_TIMEOUT_MS.to_owned());
     let (producer, _) = ProducerConfig::from_properties(&properties).map_err(|error| error.to_string())?;
     Ok(Some(LeaderProducer { client: client(config, "configs-leader")?, producer }))
 }
@@ -111,5 +117,30 @@ pub fn topic(settings: &TopicSettings) -> oncewire_topics::TopicSettings {
         partitions: Some(settings.partitions).filter(|partitions| *partitions > 0),
         replication_factor: Some(settings.replication_factor).filter(|replicas| *replicas > 0),
         configs: settings.configs.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leader_timeout(more: &[(&str, &str)]) -> Duration {
+        let least = [
+            ("bootstrap.servers", "h:1"),
+            ("group.id", "g"),
+            ("config.storage.topic", "c"),
+            ("offset.storage.topic", "o"),
+            ("status.storage.topic", "s"),
+            ("exactly.once.source.support", "enabled"),
+        ];
+        let given = least.iter().chain(more).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let leader = leader_producer(&DistributedConfig::read(&given).unwrap()).unwrap().unwrap();
+        leader.producer.transaction_timeout
+    }
+
+    #[test]
+    fn a_transaction_of_a_killed_leader_holds_the_starting_workers_up_for_seconds_only() {
+        assert_eq!(leader_timeout(&[]), Duration::from_secs(10));
+        assert_eq!(leader_timeout(&[("transaction.timeout.ms", "30000")]), Duration::from_secs(30));
     }
 }
