@@ -539,7 +539,7 @@ fn story(scene: &mut Scene, seed: &mut Seed, length: Duration, file: GrowingFile
         let load = &scene.loads[number];
         let mut config = load.with_tasks(load.tasks);
         if load.tasks > 1 {
-            merge(&mut config, json!({"rate.per.second": "0"}));
+            merge(&mut config, json!({"rate.per.second": "0", "batch.size": "1000"}));
         }
         let path = format!("/connectors/{}/config", load.name);
         scene.until_accepted("PUT", &path, Some(&config));
