@@ -208,9 +208,10 @@ fn watcher(place: &Place) {
     let rules = "[{include_regex: ['.*'], auto_correct_actions: [{action: restart}]}]";
     let cluster = format!("clusters: [{{hostname: 127.0.0.1, port: {}, evaluation_rules: {rules}}}]\n", place.port());
     std::fs::write(&config, cluster).expect("a file");
-    let program = programs("kafka-connect-watcher").join("kafka-connect-watcher");
-    let mut command = Command::new(program);
-    command.arg("-c").arg(&config).env("PYTHONUNBUFFERED", "1");
+    // It logs to its standard output.
+    let mut command = Command::new("sh");
+    command.args(["-c", "exec \"$1\" -c \"$2\" >&2", "sh"]);
+    command.arg(programs("kafka-connect-watcher").join("kafka-connect-watcher")).arg(&config);
     let running = Process::start(&mut command, &place.cluster.path("watcher.log")).expect("it starts");
     wait_until(
         "a round is over",
