@@ -16,9 +16,9 @@ pub(crate) struct CheckAclsArgs {
     worker: PathBuf,
     /// Connectors that are to run
     connectors: Vec<PathBuf>,
-    /// Whom to grant it to
-    #[arg(long, default_value = "User:connect")]
-    principal: String,
+    /// Whom to grant it to; without it the credentials in the properties say
+    #[arg(long)]
+    principal: Option<String>,
 }
 
 pub(crate) fn run(args: &CheckAclsArgs) -> Result<Exit, Stop> {
@@ -31,8 +31,10 @@ pub(crate) fn run(args: &CheckAclsArgs) -> Result<Exit, Stop> {
     }
     let bootstrap = worker.get("bootstrap.servers").map_or("localhost:9092", String::as_str);
     let mut out = std::io::stdout().lock();
+    let principal = args.principal.as_deref().unwrap_or("User:connect");
     for need in required_acls(&worker, &connectors) {
-        let line = format!("# {} ({})\n{}", need.why, need.principal_hint, need.command(bootstrap, &args.principal));
+        let hint = if args.principal.is_some() { String::new() } else { format!(" ({})", need.principal_hint) };
+        let line = format!("# {}{hint}\n{}", need.why, need.command(bootstrap, principal));
         // A reader that has seen enough (`| head`) is no failure.
         let _ = writeln!(out, "{line}");
     }

@@ -284,10 +284,13 @@ impl<'a> ClusterNeeds<'a> {
         for topic in topics {
             let why = format!("connector {name} writes its records");
             needs.push(producer.need(AclResource::Topic, &topic, &["Write", "Describe"], why));
-            if makes_topics {
-                let why = format!("connector {name} makes its topics (topic.creation.*)");
-                needs.push(admin.need(AclResource::Topic, &topic, &["Create", "Describe"], why));
-            }
+            // Without topic.creation.* a missing topic is made all the same, with the brokers' defaults, by the producer's user.
+            let (maker, why) = if makes_topics {
+                (admin, format!("connector {name} makes its topics (topic.creation.*)"))
+            } else {
+                (producer, format!("connector {name} makes its topic; only until it exists"))
+            };
+            needs.push(maker.need(AclResource::Topic, &topic, &["Create", "Describe"], why));
         }
         needs
     }
