@@ -70,7 +70,7 @@ impl Shared {
             Ok(reply) => reply,
             Err(failure) => Reply::failure(&failure),
         };
-        self.response(reply, origin.as_deref(), preflight)
+        self.response(reply, door, origin.as_deref(), preflight)
     }
 
     async fn reply(&self, door: Door, request: Request<Incoming>) -> Result<Reply, Failure> {
@@ -160,7 +160,7 @@ impl Shared {
         })
     }
 
-    fn response(&self, reply: Reply, origin: Option<&str>, preflight: bool) -> Response<Full<Bytes>> {
+    fn response(&self, reply: Reply, door: Door, origin: Option<&str>, preflight: bool) -> Response<Full<Bytes>> {
         let has_body = reply.body.is_some();
         let mut response = Response::new(Full::new(reply.body.unwrap_or_default()));
         *response.status_mut() = StatusCode::from_u16(reply.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -169,7 +169,12 @@ impl Shared {
             let kind = if reply.text { "text/plain" } else { JSON };
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         }
-        let cors = self.config.cors.iter().flat_map(|cors| cors.headers(origin, preflight));
+        // As in Java, listeners of their own for `/admin` have neither these headers nor the configured ones.
+        let (cors, rules) = match door.serves {
+            Serves::AdminOnly => (None, &[][..]),
+            _ => (self.config.cors.as_ref(), &self.config.headers[..]),
+        };
+        let cors = cors.into_iter().flat_map(|cors| cors.headers(origin, preflight));
         for (name, value) in reply.headers.into_iter().chain(cors) {
             if let Ok(value) = HeaderValue::from_str(&value) {
                 headers.append(
@@ -181,7 +186,7 @@ impl Shared {
         let now = SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
             .map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
-        for rule in &self.config.headers {
+        for rule in rules {
             let name = HeaderName::from_bytes(rule.name.as_bytes());
             if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(&rule.value.at(now))) {
                 if rule.replaces {
