@@ -2,7 +2,8 @@
 //! older ones are fenced, and a record says so.
 //!
 //! One round per connector at a time; who comes later waits for the same one. New task configurations while a round is under
-//! way make it void: its tasks are old already.
+//! way make it void: its tasks are old already. Who asks after that belongs to the new ones, and gets a round of its own when
+//! the void one has ended (in Java it fails with the old tasks, and waits for a person).
 
 use super::command::Reply;
 use super::connectors::EXACTLY_ONCE_SOURCE;
@@ -43,6 +44,8 @@ pub(super) struct Rounds(BTreeMap<String, ActiveRound>);
 #[derive(Debug)]
 struct ActiveRound {
     waiters: Vec<Waiter>,
+    /// Who came after the round was void.
+    late: Vec<Waiter>,
     generation: u64,
     tasks: u32,
     superseded: bool,
@@ -59,7 +62,7 @@ impl Rounds {
     /// The worker stops.
     pub(super) fn fail_all(&mut self, error: &HerderError) {
         for round in std::mem::take(&mut self.0).into_values() {
-            for waiter in round.waiters {
+            for waiter in round.waiters.into_iter().chain(round.late) {
                 waiter.fail(error.clone());
             }
         }
@@ -82,7 +85,8 @@ impl Tick {
             return waiter.fail(not_leader(&self.parts.view));
         }
         if let Some(round) = self.rounds.0.get_mut(&name) {
-            return round.waiters.push(waiter);
+            let queue = if round.superseded { &mut round.late } else { &mut round.waiters };
+            return queue.push(waiter);
         }
         let read = self.parts.view.configs.refresh(self.parts.config.sync_timeout).await;
         if let Err(error) = read {
@@ -105,7 +109,8 @@ impl Tick {
             }
             Fencing::Fence { ids, tasks } => {
                 let generation = snapshot.generation(&name);
-                let round = ActiveRound { waiters: vec![waiter], generation, tasks, superseded: false };
+                let round =
+                    ActiveRound { waiters: vec![waiter], late: Vec::new(), generation, tasks, superseded: false };
                 tracing::info!(connector = name, ids = ids.len(), "fencing the producers of older tasks");
                 match self.parts.providers.resolve(config) {
                     Ok(resolved) => {
@@ -145,13 +150,16 @@ impl Tick {
 
     /// Fenced: the record is written if nothing changed meanwhile, and all who wait are let in or told why not.
     pub(super) async fn on_fenced(&mut self, connector: String, result: Result<(), String>) {
-        let Some(round) = self.rounds.0.remove(&connector) else { return };
+        let Some(mut round) = self.rounds.0.remove(&connector) else { return };
         let ended = self.end_round(&connector, &round, result).await;
-        for waiter in round.waiters {
+        for waiter in std::mem::take(&mut round.waiters) {
             match &ended {
                 Ok(()) => self.let_in(waiter),
                 Err(error) => waiter.fail(error.clone()),
             }
+        }
+        for waiter in round.late {
+            self.fence(connector.clone(), waiter).await;
         }
     }
 
