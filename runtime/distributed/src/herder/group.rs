@@ -111,6 +111,7 @@ impl Tick {
                 "giving work back"
             );
             self.stop_load(&new.revoked).await;
+            self.forget_topics(&new.revoked);
         }
         let revoked = !new.revoked.is_empty();
         let previous = self.held.take().filter(|_| protocol != ConnectProtocol::Eager).map(|held| held.assignment);

@@ -8,6 +8,7 @@ use oncewire_api::{ConnectorRequest, Properties};
 use oncewire_membership::{Load, TaskId};
 use oncewire_topics::TargetState as Written;
 use oncewire_worker::worker::{State, Statuses, TargetState, TaskStart, Transition};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Tick {
@@ -135,6 +136,16 @@ impl Tick {
     pub(super) async fn stop_everything(&mut self) {
         let load = self.running();
         self.stop_load(&load).await;
+        self.forget_topics(&load);
+    }
+
+    /// Of connectors that are deleted the topics that they wrote to are no longer known. Told by who ran them, after they
+    /// have stopped: told by the leader at once, a task that still writes would make it known again.
+    pub(super) fn forget_topics(&self, stopped: &Load) {
+        let snapshot = self.parts.view.snapshot();
+        let names = stopped.connectors.iter().chain(stopped.tasks.iter().map(|task| &task.connector));
+        let gone: BTreeSet<&String> = names.filter(|name| !snapshot.contains(name)).collect();
+        gone.into_iter().for_each(|connector| self.parts.view.statuses.delete_topics(connector));
     }
 
     pub(super) fn statuses(&self) -> crate::statuses::Told {
