@@ -6,4 +6,8 @@
 
 mod support;
 
+mod exactly_once;
 mod group;
+mod requests;
+mod states;
+mod topics;

@@ -1,6 +1,6 @@
 //! What stands in the internal topics, and what a worker makes of it.
 
-use crate::support::{CONFIGS, Group, OFFSETS, STATUSES, eventually};
+use crate::support::{CONFIGS, Group, OFFSETS, STATUSES, eventually, tasks_of};
 use oncewire_client::reader::Isolation;
 use serde_json::{Value, json};
 
@@ -80,8 +80,12 @@ async fn old_logger_and_restart_records_ignored_at_start() {
     .await;
     first.stop().await;
     let next = group.join().await;
+    // The states of the stopped worker are there until the new owner tells its own.
+    let here = |status: &Value| tasks_of(status).iter().any(|task| task["worker_id"] == next.id());
+    next.rest.until_status("c", "runs here", here).await;
     next.rest.until_states("c", "RUNNING", &["RUNNING"]).await;
-    assert_eq!((group.stage.count("connector start"), group.stage.count("task 0 start")), (3, 3));
+    let counts = (group.stage.count("connector start"), group.stage.count("task 0 start"));
+    assert_eq!(counts, (3, 3), "{:?}", group.stage.events());
     assert_ne!(next.rest.get("/admin/loggers/oncewire_worker").await.body["level"], "TRACE");
     group.close([next]).await;
 }
@@ -159,7 +163,8 @@ async fn active_topics() {
     topics(json!([])).await;
     eventually("tombstones", async || {
         let left = group.newest(STATUSES).await;
-        let left: Vec<_> = left.iter().filter(|(key, value)| key.starts_with("status-topic") && value.is_some()).collect();
+        let left: Vec<_> =
+            left.iter().filter(|(key, value)| key.starts_with("status-topic") && value.is_some()).collect();
         if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
     })
     .await;

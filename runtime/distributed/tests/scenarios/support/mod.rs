@@ -4,7 +4,7 @@
 mod rest;
 mod script;
 
-pub use rest::{Answer, Rest, tasks_of};
+pub use rest::{Rest, tasks_of};
 pub use script::Stage;
 
 use oncewire_api::plugin::PluginRegistry;
@@ -19,7 +19,6 @@ use oncewire_distributed::loggers::{LevelSink, Loggers};
 use oncewire_distributed::prepare;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -134,8 +133,7 @@ impl Group {
         let mut properties = self.properties.clone();
         properties.extend(map(more));
         let loggers = Loggers::new("info", Arc::new(Silent));
-        let prepared =
-            prepare("worker", &properties, registry(), loggers).map_err(|error| error.to_string())?;
+        let prepared = prepare("worker", &properties, registry(), loggers).map_err(|error| error.to_string())?;
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         let runtime = runtime.worker_threads(1).enable_all().build().map_err(|error| error.to_string())?;
         let (stop, signal) = stop_signal();
@@ -191,9 +189,8 @@ impl Group {
         let text = |bytes: &bytes::Bytes| String::from_utf8_lossy(bytes).into_owned();
         let read = reader.read_to_end(Instant::now() + PATIENCE, |_, records| {
             let pairs = records.iter();
-            let pairs = pairs.map(|record| {
-                (record.key.as_ref().map(text).unwrap_or_default(), record.value.as_ref().map(text))
-            });
+            let pairs = pairs
+                .map(|record| (record.key.as_ref().map(text).unwrap_or_default(), record.value.as_ref().map(text)));
             found.extend(pairs);
         });
         read.await.expect("the topic is read to its end");

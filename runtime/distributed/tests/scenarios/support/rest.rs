@@ -59,13 +59,7 @@ impl Rest {
     }
 
     /// One request; `body` is sent as it is.
-    pub async fn send_with(
-        &self,
-        method: &str,
-        path: &str,
-        body: Option<String>,
-        headers: &[(&str, &str)],
-    ) -> Answer {
+    pub async fn send_with(&self, method: &str, path: &str, body: Option<String>, headers: &[(&str, &str)]) -> Answer {
         let sent = tokio::time::timeout(PATIENCE, self.exchange(method, path, body, headers)).await;
         let sent = sent.unwrap_or_else(|_| panic!("{} does not answer {method} {path}", self.authority));
         sent.unwrap_or_else(|error| panic!("{} answers {method} {path}: {error}", self.authority))

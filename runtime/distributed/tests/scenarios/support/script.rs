@@ -83,9 +83,10 @@ impl Script {
     }
 
     fn get(&self, key: &str) -> String {
-        let source = self.stage.as_ref().and_then(|stage| {
-            stage.source.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
-        });
+        let source = self
+            .stage
+            .as_ref()
+            .and_then(|stage| stage.source.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned());
         source.or_else(|| self.properties.get(key).cloned()).unwrap_or_default()
     }
 
