@@ -60,6 +60,11 @@ impl Answer {
 }
 
 fn plain(text: &str, place: &Place<'_>) -> String {
+    // Java lists all plug-ins of its machine, with their folders.
+    let text = match text.split_once("PluginDesc{") {
+        Some((before, _)) => &format!("{before}${{plugins}}"),
+        None => text,
+    };
     text.replace(place.address, "${worker}").replace(place.dir, "${dir}")
 }
 
