@@ -1,6 +1,8 @@
 //! What kind of connector a configuration is for.
 
+use oncewire_api::Properties;
 use oncewire_api::plugin::{PluginKind, PluginRegistry};
+use oncewire_plugins::providers::{ConfigProviders, ProviderError};
 use oncewire_rest::model::{ConfigMap, ConnectorType};
 
 /// Source, or unknown where the class is not one of this worker's.
@@ -18,4 +20,15 @@ pub fn task_class(registry: &PluginRegistry, config: &ConfigMap) -> Option<Strin
     let class = config.get("connector.class").cloned().flatten()?;
     let class = registry.find(PluginKind::Source, &class).ok()?.class;
     Some(format!("{}Task", class.strip_suffix("Connector").unwrap_or(class)))
+}
+
+/// A connector's configuration as its tasks and stores get it: references resolved, and under the name that it has in the config
+/// topic. A Java worker may have written another `name` into it (by a PATCH).
+///
+/// # Errors
+/// What a config provider could not read.
+pub fn resolved(providers: &ConfigProviders, name: &str, raw: &ConfigMap) -> Result<Properties, ProviderError> {
+    let mut config = providers.resolve(raw)?;
+    config.insert("name".to_owned(), name.to_owned());
+    Ok(config)
 }

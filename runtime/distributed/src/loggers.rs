@@ -48,6 +48,7 @@ impl Loggers {
 
     /// The level in force for `name`: its own, or its nearest ancestor's. `None`: no such logger is known.
     pub fn level(&self, name: &str) -> Option<Level> {
+        let name = canonical(name);
         self.with(|levels| {
             if let Some(level) = levels.get(name) {
                 return Some(level.clone());
@@ -62,8 +63,9 @@ impl Loggers {
         })
     }
 
-    /// Sets a level; answers with the loggers that have it now. `None`: there are too many.
+    /// Sets a level; answers with the loggers whose level changed. `None`: there are too many.
     pub fn set(&self, name: &str, level: &str, now_ms: i64) -> Option<Vec<String>> {
+        let name = canonical(name);
         let set = Level { level: level.to_owned(), modified_ms: Some(now_ms) };
         let (changed, all) = self.with(|levels| {
             if !levels.contains_key(name) && levels.len() >= NAMESPACES_MAX {
@@ -71,6 +73,7 @@ impl Loggers {
             }
             let mut changed = vec![name.to_owned()];
             changed.extend(levels.keys().filter(|known| name != ROOT && is_below(known, name)).cloned());
+            changed.retain(|name| levels.get(name).is_none_or(|known| known.level != level));
             for name in &changed {
                 levels.insert(name.clone(), set.clone());
             }
@@ -91,6 +94,11 @@ impl std::fmt::Debug for Loggers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Loggers").finish_non_exhaustive()
     }
+}
+
+/// The root's name in any case.
+fn canonical(name: &str) -> &str {
+    if name.eq_ignore_ascii_case(ROOT) { ROOT } else { name }
 }
 
 fn is_below(name: &str, namespace: &str) -> bool {
@@ -117,5 +125,7 @@ mod tests {
         assert_eq!(loggers.set("a", "TRACE", 6).unwrap(), ["a", "a.b"]);
         assert_eq!(loggers.level("a.b.c").unwrap(), Level { level: "TRACE".into(), modified_ms: Some(6) });
         assert_eq!(loggers.level("ab"), None);
+        assert_eq!(loggers.set("a.b", "TRACE", 7).unwrap(), Vec::<String>::new(), "nothing changed");
+        assert_eq!(loggers.level("ROOT").unwrap().level, "INFO");
     }
 }

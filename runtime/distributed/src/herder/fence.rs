@@ -112,7 +112,7 @@ impl Tick {
                 let round =
                     ActiveRound { waiters: vec![waiter], late: Vec::new(), generation, tasks, superseded: false };
                 tracing::info!(connector = name, ids = ids.len(), "fencing the producers of older tasks");
-                match self.parts.providers.resolve(config) {
+                match crate::kinds::resolved(&self.parts.providers, &name, config) {
                     Ok(resolved) => {
                         self.rounds.0.insert(name.clone(), round);
                         self.spawn_fencing(name, resolved, ids);

@@ -234,7 +234,8 @@ impl Herder for Handle {
         if self.kind(&config) != ConnectorType::Source {
             return Err(HerderError::BadRequest(format!("Connector {name} is not of a class that this worker has")));
         }
-        let config = self.providers.resolve(&config).map_err(|problem| HerderError::Internal(problem.to_string()))?;
+        let config = crate::kinds::resolved(&self.providers, name, &config)
+            .map_err(|problem| HerderError::Internal(problem.to_string()))?;
         let offsets = self.worker.offsets(name, &config).await.map_err(HerderError::Internal)?;
         let entries = offsets.iter().map(|(partition, offset)| crate::offset_json::entry(partition, offset.as_ref()));
         entries.collect::<Result<_, _>>().map_err(HerderError::Internal)

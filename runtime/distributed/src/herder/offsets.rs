@@ -77,7 +77,7 @@ impl Tick {
         let Some(config) = snapshot.config(&connector) else {
             return answer(reply, Err(unknown_connector(&connector)));
         };
-        let config = match self.parts.providers.resolve(config) {
+        let config = match crate::kinds::resolved(&self.parts.providers, &connector, config) {
             Ok(config) => config,
             Err(problem) => return answer(reply, Err(HerderError::Internal(problem.to_string()))),
         };

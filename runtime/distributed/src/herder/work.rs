@@ -4,7 +4,7 @@ use super::gate::Gate;
 use super::group::task_pair;
 use super::job::Done;
 use super::tick::Tick;
-use oncewire_api::{ConnectorRequest, Properties};
+use oncewire_api::ConnectorRequest;
 use oncewire_membership::{Load, TaskId};
 use oncewire_topics::TargetState as Written;
 use oncewire_worker::worker::{State, Statuses, TargetState, TaskStart, Transition};
@@ -56,7 +56,7 @@ impl Tick {
         let snapshot = self.parts.view.snapshot();
         let raw = snapshot.config(name)?;
         let target = target(snapshot.target_state(name));
-        let config = match self.parts.providers.resolve(raw) {
+        let config = match crate::kinds::resolved(&self.parts.providers, name, raw) {
             Ok(config) => config,
             Err(problem) => {
                 self.statuses().connector(name, State::Failed, Some(problem.to_string()));
@@ -95,12 +95,11 @@ impl Tick {
         let snapshot = self.parts.view.snapshot();
         let raw = snapshot.config(connector)?;
         let raw_task = snapshot.task_config(connector, task)?;
-        let resolve = |raw: &oncewire_topics::Config| -> Result<Properties, String> {
-            self.parts.providers.resolve(raw).map_err(|problem| problem.to_string())
-        };
-        let (connector_config, task_config) = match (resolve(raw), resolve(raw_task)) {
+        let providers = &self.parts.providers;
+        let both = (crate::kinds::resolved(providers, connector, raw), providers.resolve(raw_task));
+        let (connector_config, task_config) = match both {
             (Ok(connector), Ok(task)) => (connector, task),
-            (Err(problem), _) | (_, Err(problem)) => return Some(Err(problem)),
+            (Err(problem), _) | (_, Err(problem)) => return Some(Err(problem.to_string())),
         };
         let gate = Gate {
             connector: connector.to_owned(),
