@@ -45,6 +45,17 @@ pub fn memory_mb(pid: u32, which: Memory) -> Result<f64> {
     parse_status(&status, which).with_context(|| format!("/proc/{pid}/status has no {}", which.key()))
 }
 
+/// Sockets that a process holds open, listening ones too.
+///
+/// # Errors
+/// There is no such process.
+pub fn open_sockets(pid: u32) -> Result<u64> {
+    let files = fs::read_dir(format!("/proc/{pid}/fd")).with_context(|| format!("process {pid} is gone"))?;
+    let targets = files.filter_map(|file| fs::read_link(file.ok()?.path()).ok());
+    let sockets = targets.filter(|target| target.to_string_lossy().starts_with("socket:")).count();
+    Ok(u64::try_from(sockets).unwrap_or(u64::MAX))
+}
+
 fn parse_stat(stat: &str) -> Option<f64> {
     // The second field is the program's name in brackets and may hold blanks and brackets itself.
     let (_, rest) = stat.rsplit_once(')')?;
@@ -85,5 +96,7 @@ mod tests {
     fn this_process_has_cost_something() {
         assert!(memory_mb(std::process::id(), Memory::Peak).unwrap() > 0.5);
         assert!(cpu_seconds(std::process::id()).is_ok());
+        let _listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        assert!(open_sockets(std::process::id()).unwrap() >= 1);
     }
 }

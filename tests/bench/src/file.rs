@@ -52,6 +52,14 @@ pub struct FileArgs {
     file: Option<PathBuf>,
 }
 
+impl FileArgs {
+    /// Whether it is only a look whether everything works.
+    #[must_use]
+    pub fn is_short(&self) -> bool {
+        self.short
+    }
+}
+
 /// All runs of one comparison.
 #[derive(Debug, Default, Serialize)]
 pub struct Comparison {

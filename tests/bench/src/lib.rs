@@ -1,9 +1,10 @@
 //! Side by side with the peers, in one run: the same broker, the same file, the same settings, taking turns.
 //!
 //! ```text
-//! file    oncewire standalone │ Kafka Connect          ─┐
-//! start   oncewire standalone │ Kafka Connect           ├─► one broker ◄── watch (a process of its own, the same for both)
-//! txn     our producer │ franz-go │ Java's producer    ─┘
+//! file         oncewire standalone │ Kafka Connect        ─┐
+//! start        oncewire standalone │ Kafka Connect         ├─► one broker ◄── watch (a process of its own, the same for both)
+//! txn          our producer │ franz-go │ Java's producer   │
+//! distributed  oncewire distributed │ Kafka Connect       ─┘
 //! ```
 //!
 //! Machines are noisy, so a figure means nothing without its peer's from the same minutes: runs take turns, medians are compared, and
@@ -12,11 +13,13 @@
 pub mod broker;
 pub mod client;
 pub mod cost;
+pub mod distributed;
 pub mod file;
 pub mod java;
 pub mod lines;
 pub mod machine;
 pub mod peer_programs;
+pub mod process;
 pub mod report;
 pub mod run;
 pub mod start;

@@ -1,26 +1,21 @@
 //! Our side: `oncewire standalone` as a process on two properties files, measured from outside.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 
 use crate::cost::{Memory, cpu_seconds, memory_mb};
 use crate::now_ms;
+use crate::process::Process;
 use crate::run::{Boundary, Run, Settings, Times, count, seconds_between};
 use crate::watch::Watcher;
 
-/// How long a worker that was asked to stop may take.
-const STOP_MAX: Duration = Duration::from_secs(20);
-
 /// How often the watcher asks; the same for both sides.
 pub const LOOK_EVERY: Duration = Duration::from_millis(20);
-
-/// Last lines of a worker's log that an error shows.
-const LOG_LINES_MAX: usize = 8;
 
 /// What to copy, and where to.
 #[derive(Debug, Clone)]
@@ -79,10 +74,11 @@ pub fn binary() -> Result<PathBuf> {
 /// A worker process. Dropping it kills it.
 #[derive(Debug)]
 pub struct Worker {
-    child: Child,
-    folder: TempDir,
+    process: Process,
     /// When it was started, in milliseconds since 1970.
     pub started_ms: u64,
+    /// Removed after the process has ended.
+    _folder: TempDir,
 }
 
 impl Worker {
@@ -95,64 +91,31 @@ impl Worker {
         let (worker, connector) = (folder.path().join("worker.properties"), folder.path().join("connector.properties"));
         fs::write(&worker, worker_properties(job.bootstrap, group))?;
         fs::write(&connector, connector_properties(job))?;
-        let log = File::create(folder.path().join("log"))?;
         let started_ms = now_ms();
-        let child = Command::new(binary)
-            .arg("standalone")
-            .arg(&worker)
-            .arg(&connector)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .with_context(|| format!("{} can't be started", binary.display()))?;
-        Ok(Self { child, folder, started_ms })
+        let mut command = Command::new(binary);
+        command.arg("standalone").arg(&worker).arg(&connector);
+        let process = Process::start(&mut command, folder.path().join("log"))?;
+        Ok(Self { process, started_ms, _folder: folder })
     }
 
     /// Its process id.
     #[must_use]
     pub fn id(&self) -> u32 {
-        self.child.id()
+        self.process.id()
     }
 
     /// Asks it to stop in good order and waits.
     ///
     /// # Errors
     /// It does not end in time, or not well; its log is shown.
-    pub fn stop(mut self) -> Result<()> {
-        // The standard library sends no other signal than SIGKILL.
-        let sent = Command::new("sh").args(["-c", "kill -TERM \"$1\"", "sh", &self.id().to_string()]).status()?;
-        ensure!(sent.success(), "the worker ended early; it wrote:\n{}", self.log());
-        let deadline = Instant::now() + STOP_MAX;
-        while Instant::now() < deadline {
-            if let Some(status) = self.child.try_wait()? {
-                return self.check(status);
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        bail!("the worker runs {STOP_MAX:?} after SIGTERM; it wrote:\n{}", self.log());
+    pub fn stop(self) -> Result<()> {
+        self.process.stop()
     }
 
     /// What it wrote last.
     #[must_use]
     pub fn log(&self) -> String {
-        let log = fs::read(self.folder.path().join("log")).unwrap_or_default();
-        let log = String::from_utf8_lossy(&log);
-        let lines: Vec<&str> = log.lines().collect();
-        lines[lines.len().saturating_sub(LOG_LINES_MAX)..].join("\n")
-    }
-
-    fn check(&self, status: ExitStatus) -> Result<()> {
-        ensure!(status.success(), "the worker ended with {status}; it wrote:\n{}", self.log());
-        Ok(())
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        // It may have ended by itself, which is no error.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.process.tail()
     }
 }
 
