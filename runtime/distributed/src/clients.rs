@@ -124,7 +124,7 @@ pub fn topic(settings: &TopicSettings) -> oncewire_topics::TopicSettings {
 mod tests {
     use super::*;
 
-    fn leader_timeout(more: &[(&str, &str)]) -> Duration {
+    fn config(more: &[(&str, &str)]) -> DistributedConfig {
         let least = [
             ("bootstrap.servers", "h:1"),
             ("group.id", "g"),
@@ -134,8 +134,28 @@ mod tests {
             ("exactly.once.source.support", "enabled"),
         ];
         let given = least.iter().chain(more).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        let leader = leader_producer(&DistributedConfig::read(&given).unwrap()).unwrap().unwrap();
-        leader.producer.transaction_timeout
+        DistributedConfig::read(&given).unwrap()
+    }
+
+    fn leader_timeout(more: &[(&str, &str)]) -> Duration {
+        leader_producer(&config(more)).unwrap().unwrap().producer.transaction_timeout
+    }
+
+    /// B32: a user's own id and isolation do not count where they would break the fencing; `preparing` leaves the isolation alone.
+    #[test]
+    fn fencable_props() {
+        let mode = |mode| ("exactly.once.source.support", mode);
+        let given =
+            [("transactional.id", "mine"), ("enable.idempotence", "false"), ("isolation.level", "read_uncommitted")];
+        let leader = |more: &'static str| leader_producer(&config(&[&given[..], &[mode(more)]].concat())).unwrap();
+        assert_eq!(leader("enabled").unwrap().producer.transactional_id, "connect-cluster-g");
+        assert_eq!(leader("preparing").unwrap().producer.transactional_id, "connect-cluster-g");
+        assert!(leader("disabled").is_none());
+        assert_eq!(isolation(&config(&given)), Isolation::Committed);
+        for other in ["preparing", "disabled"] {
+            assert_eq!(isolation(&config(&[&given[..], &[mode(other)]].concat())), Isolation::Uncommitted);
+            assert_eq!(isolation(&config(&[mode(other), ("isolation.level", "read_committed")])), Isolation::Committed);
+        }
     }
 
     #[test]

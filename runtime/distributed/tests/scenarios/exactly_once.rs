@@ -1,6 +1,6 @@
 //! Exactly-once source connectors in a group (KIP-618): who fences whom, and when; what a stop, a kill or a pause leaves visible.
 
-use crate::support::{CONFIGS, Group, Node, OFFSETS, eventually, tasks_of};
+use crate::support::{CONFIGS, DATA, Group, Node, OFFSETS, eventually, tasks_of};
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::ApiKey;
 use oncewire_client::admin::{Admin, TransactionState};
@@ -199,6 +199,41 @@ async fn fence_denied_acl() {
     node.rest.must(202, "POST", "/connectors/c/restart?includeTasks=true&onlyFailed=true", None).await;
     node.rest.until_states("c", "RUNNING", &["RUNNING"; 3]).await;
     group.until_delivered(3, 3).await;
+    group.close([node]).await;
+}
+
+/// E71: a record that can't be sent fails its transaction at the commit, whatever is tolerated. With the sequence connector.
+#[tokio::test]
+async fn async_send_failure() {
+    let group = Group::new().await;
+    let node = group.join().await;
+    let config = json!({
+        "connector.class": "SequenceSource",
+        "topic": DATA,
+        "record.bytes": "5000",
+        "errors.tolerance": "all",
+        "producer.override.max.request.size": "2000",
+        "topic.creation.default.partitions": "1",
+        "topic.creation.default.replication.factor": "1",
+    });
+    node.rest.create("c", &config).await;
+    let status = node.rest.until_states("c", "RUNNING", &["FAILED"]).await;
+    assert!(status["tasks"][0]["trace"].as_str().unwrap().contains("2000"), "{status}");
+    assert!(group.delivered().await.is_empty());
+    group.close([node]).await;
+}
+
+/// E73: a transaction that the brokers timed out fails the task with what to change.
+#[tokio::test]
+async fn transaction_timeout_hint() {
+    let group = Group::with(&[("task.restart.attempts.max", "0")]).await;
+    let node = group.join().await;
+    let own = [("transaction.boundary", "connector"), ("producer.override.transaction.timeout.ms", "400")];
+    node.rest.create("c", &group.scripted(&own)).await;
+    let status = node.rest.until_states("c", "RUNNING", &["FAILED"]).await;
+    let trace = status["tasks"][0]["trace"].as_str().unwrap();
+    assert!(trace.contains("open for too long") && trace.contains("raise transaction.timeout.ms"), "{trace}");
+    assert!(group.delivered().await.is_empty());
     group.close([node]).await;
 }
 

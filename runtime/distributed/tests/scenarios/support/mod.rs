@@ -79,7 +79,7 @@ impl Group {
     pub async fn with(more: &[(&str, &str)]) -> Self {
         let broker = BrokerSettings {
             group_session_timeout_min: Duration::ZERO,
-            auto_create_topics: false,
+            transaction_scan_interval: Duration::from_millis(100),
             ..BrokerSettings::default()
         };
         let config = DevBrokerConfig { broker, ..DevBrokerConfig::default() };
