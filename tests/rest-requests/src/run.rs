@@ -9,9 +9,19 @@ use crate::list::{Request, Until};
 /// How often a condition is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
+/// A restart shows in the states a moment after its answer; until then they are those from before it.
+const RESTART_SHOWS_AFTER: Duration = Duration::from_millis(500);
+
 /// Sends every request; `patience` is for each condition. A condition that is not met in time makes an answer with code 0 that says so.
 pub fn run(requests: &[Request], place: &Place<'_>, patience: Duration) -> Vec<Answer> {
-    requests.iter().map(|request| answer(request, place, patience)).collect()
+    let mut restarted = false;
+    let answers = requests.iter().map(|request| {
+        if std::mem::replace(&mut restarted, request.path.contains("/restart")) {
+            std::thread::sleep(RESTART_SHOWS_AFTER);
+        }
+        answer(request, place, patience)
+    });
+    answers.collect()
 }
 
 fn answer(request: &Request, place: &Place<'_>, patience: Duration) -> Answer {
