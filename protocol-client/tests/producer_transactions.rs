@@ -116,6 +116,7 @@ async fn lost_produce_answers_neither_lose_nor_double_records() {
 }
 
 /// Retriable refusals in the middle of a pipeline keep the order (kafkajs #598, librdkafka #3584).
+/// E72 sync-retriable-send
 #[tokio::test]
 async fn refusals_in_the_middle_of_a_pipeline_keep_the_order() {
     for generation in GENERATIONS {

@@ -100,6 +100,7 @@ pub fn murmur2(data: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
+    /// D43 partitioner-parity
     #[test]
     fn murmur2_agrees_with_the_java_client() {
         // The vectors of Kafka's own UtilsTest.testMurmur2.

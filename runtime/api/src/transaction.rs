@@ -168,6 +168,7 @@ mod tests {
         assert!(requests.is_empty());
     }
 
+    /// E68 conflicting-requests
     #[test]
     fn a_contradiction_is_raised_in_the_worker_not_in_the_task() {
         let context = TransactionContext::new();

@@ -71,6 +71,7 @@ async fn before_there_is_a_herder_the_server_says_so() {
     server.close(PATIENCE).await;
 }
 
+/// G91 forward-keeps-status-and-authorization
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_is_forwarded_to_the_leader_and_its_answer_comes_back_unchanged() {
     let (leader, leader_address) = start(&[]).await;

@@ -147,6 +147,7 @@ mod tests {
         assert_eq!(wanted(&settings(), Role::Status).partitions, Some(5));
     }
 
+    /// B36 cleanup-policy-check
     #[test]
     fn a_topic_that_is_not_compacted_only_is_refused_by_name() {
         for policy in ["delete", "compact,delete"] {
@@ -160,6 +161,7 @@ mod tests {
         assert!(check_policy(&settings(), Role::Config, None).is_ok(), "it may not be ours to look at");
     }
 
+    /// B33 multi-partition-config-topic
     #[test]
     fn a_config_topic_of_two_partitions_is_refused() {
         let error = check_partitions(&settings(), 2).unwrap_err().to_string();

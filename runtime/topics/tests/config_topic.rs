@@ -59,6 +59,7 @@ async fn the_offset_counts_data_records_and_no_markers() {
     assert_eq!(start(&stage, true).await.snapshot().offset(), 3, "and whoever starts now tells the same");
 }
 
+/// B31 write-privileges
 #[tokio::test]
 async fn a_second_leader_fences_the_first() {
     let stage = Stage::start().await;

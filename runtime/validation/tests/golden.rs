@@ -222,6 +222,7 @@ async fn compare(
     }
 }
 
+/// G100 validate-shape
 #[tokio::test]
 async fn ours_are_the_answers_of_java() {
     let secrets = std::env::temp_dir().join(format!("oncewire-golden-{}", std::process::id()));

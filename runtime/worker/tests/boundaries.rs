@@ -53,6 +53,7 @@ async fn a_connector_that_commits_every_ten_shows_ten_of_fifteen_and_resumes_at_
     assert_eq!(stand.visible("t").await, numbers(1..=20));
 }
 
+/// E67 abort-commits-offsets
 #[tokio::test]
 async fn an_abort_hides_the_records_and_stores_their_offset() {
     let stand = connector_stand().await;
@@ -89,6 +90,7 @@ async fn an_ask_at_the_last_record_comes_before_that_of_the_batch() {
     }
 }
 
+/// E66 abort-empty
 #[tokio::test]
 async fn asking_to_abort_where_nothing_was_sent_is_ignored() {
     let stand = connector_stand().await;

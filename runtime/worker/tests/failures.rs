@@ -19,6 +19,7 @@ fn cause(state: TaskState) -> String {
     }
 }
 
+/// E70 offset-serialization-failure
 #[tokio::test]
 async fn an_offset_that_cannot_be_stored_fails_the_task_before_its_records_are_visible() {
     let stand = Stand::new().await;
@@ -41,6 +42,7 @@ async fn one_record_that_is_too_large_fails_its_whole_transaction_by_name_size_a
     assert!(stand.visible("t").await.is_empty() && stand.stored_offsets().await.is_empty());
 }
 
+/// E69 dropped-record
 #[tokio::test]
 async fn records_that_are_left_out_still_advance_the_offset_and_idle_polls_open_no_transaction() {
     let mut stand = Stand::new().await;

@@ -24,6 +24,7 @@ fn rounds() -> u64 {
     }
 }
 
+/// A21 mixed-java-rust-leadership
 #[test]
 #[ignore = "needs Apache Kafka and Java Connect"]
 fn a_rolling_move_under_load_loses_and_doubles_nothing() {

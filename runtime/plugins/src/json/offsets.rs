@@ -193,6 +193,7 @@ mod tests {
         String::from_utf8(offset_key_bytes(connector, partition).unwrap()).unwrap()
     }
 
+    /// D42 offset-key-bytes
     #[test]
     fn keys_and_values_are_those_of_kafka_connect() {
         let file = SourcePartition::single("filename", "/tmp/é.txt");

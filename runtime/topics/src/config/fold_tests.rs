@@ -97,6 +97,7 @@ fn a_restored_log_is_the_starting_point_and_no_change() {
     assert!(!snapshot.pending_fencing("c") && !snapshot.lost_tasks("c"));
 }
 
+/// B23 commit-is-barrier
 #[test]
 fn task_configs_are_invisible_until_their_commit() {
     let log = Log::default().connector("c", "1").tasks("c", [0]).commit("c", 1).tasks("c", [0, 1]);
@@ -104,6 +105,7 @@ fn task_configs_are_invisible_until_their_commit() {
     assert_eq!(log.clone().commit("c", 2).snapshot().tasks("c"), [0, 1]);
 }
 
+/// B24 compacted-incomplete
 #[test]
 fn an_incomplete_commit_takes_the_tasks_away_until_a_complete_one() {
     let log = Log::default().connector("c", "1").tasks("c", [1]).commit("c", 2);
@@ -118,6 +120,7 @@ fn an_incomplete_commit_takes_the_tasks_away_until_a_complete_one() {
     assert_eq!(healed.tasks("c"), [0, 1]);
 }
 
+/// B25 shrinking-set
 #[test]
 fn more_tasks_than_the_commit_counts_are_passed_over() {
     // After a compaction that left the records of a larger set.
@@ -126,6 +129,7 @@ fn more_tasks_than_the_commit_counts_are_passed_over() {
     assert!(snapshot.task_config("c", 2).is_none());
 }
 
+/// B26 zero-tasks
 #[test]
 fn a_connector_may_have_no_tasks() {
     let snapshot = Log::default().connector("c", "1").commit("c", 0).snapshot();
@@ -151,6 +155,7 @@ fn the_generation_counts_commits_that_had_task_configs() {
     assert_eq!(log.remove("c").connector("c", "2").snapshot().generation("c"), 1, "it stays over a deletion");
 }
 
+/// B30 task-count-record-vs-generation
 #[test]
 fn fencing_is_pending_while_a_commit_is_behind_the_last_task_count_record() {
     let log = Log::default().connector("c", "1").tasks("c", [0]).commit("c", 1);
@@ -164,6 +169,7 @@ fn fencing_is_pending_while_a_commit_is_behind_the_last_task_count_record() {
     assert!(gone.tasks("c").is_empty() && gone.applied_config("c").is_none());
 }
 
+/// B27 commit-for-unknown-connector
 #[test]
 fn leftovers_of_a_deleted_connector_are_passed_over() {
     let full =

@@ -282,6 +282,7 @@ mod tests {
         }
     }
 
+    /// B28 state-v2-fallback
     #[test]
     fn the_newer_target_state_wins_where_it_is_text() {
         let read = |text| read_target_state(&members(text));

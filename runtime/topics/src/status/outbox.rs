@@ -160,6 +160,7 @@ mod tests {
         outbox.put("k".into(), text(value), told, cached, safe);
     }
 
+    /// C38 safe-write-rules
     #[test]
     fn a_safe_write_gives_way_to_another_worker_of_a_later_generation() {
         let cases = [
@@ -199,6 +200,7 @@ mod tests {
         assert_eq!(outbox.start(), [("k".to_owned(), text("1"))]);
     }
 
+    /// C40 retry-obsolete-status
     #[test]
     fn an_obsolete_write_is_not_sent_again() {
         // Something newer of its key waits.

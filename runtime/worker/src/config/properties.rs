@@ -186,6 +186,7 @@ mod tests {
         assert_eq!(read_properties(file.path()).unwrap()["file"], "/tmp/é");
     }
 
+    /// H109 standalone-config-files
     #[test]
     fn a_connector_comes_in_three_forms() {
         let properties = written(b"name=c\ntopic=t\n");

@@ -194,6 +194,7 @@ mod tests {
         vec![(Bytes::from_static(b"K"), Some(Bytes::from_static(b"VV"))), (Bytes::from_static(b"L"), None)]
     }
 
+    /// H108 file-offsets-compatibility
     #[test]
     fn what_java_wrote_is_read_and_written_back_byte_for_byte() {
         let java = unhex(FROM_JAVA);

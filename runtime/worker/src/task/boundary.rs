@@ -160,6 +160,7 @@ mod tests {
         assert_eq!(state.deadline(), Some(now + SECOND + TIMEOUT / 2), "the first opening counts");
     }
 
+    /// E65 connector-boundary-matrix
     #[test]
     fn connector_boundary_does_what_was_asked_and_never_more() {
         let (state, now) = state(Boundary::Connector);

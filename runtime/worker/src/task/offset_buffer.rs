@@ -84,6 +84,7 @@ mod tests {
         assert_eq!(buffer.entries(), [(a, None), (partition("b"), offset(7))]);
     }
 
+    /// D49 flush-cancel-merge
     #[test]
     fn a_later_buffer_overwrites_an_earlier_one() {
         let (mut first, mut second) = (OffsetBuffer::default(), OffsetBuffer::default());
