@@ -1,6 +1,7 @@
 //! What ends a task, by what has to happen next.
 
 use crate::acl::{Resource, advice};
+use crate::worker::GateRefusal;
 use oncewire_client::producer::{ProducerError, StageError};
 use std::fmt;
 
@@ -53,6 +54,15 @@ impl fmt::Display for TaskFailure {
 }
 
 impl std::error::Error for TaskFailure {}
+
+impl From<GateRefusal> for TaskFailure {
+    fn from(refusal: GateRefusal) -> Self {
+        match refusal {
+            GateRefusal::Passing(message) => Self::Lost(message),
+            GateRefusal::Final(message) => Self::Failed(message),
+        }
+    }
+}
 
 impl From<StageError> for TaskFailure {
     fn from(error: StageError) -> Self {

@@ -5,7 +5,7 @@ mod support;
 use kafka_protocol::messages::ApiKey;
 use oncewire_client::config::ProducerConfig;
 use oncewire_client::producer::TransactionalProducer;
-use oncewire_worker::worker::{State, TargetState};
+use oncewire_worker::worker::{GateRefusal, State, TargetState};
 use std::time::{Duration, Instant};
 use support::{Event, Herd, Stand, Step, Told, map};
 
@@ -60,7 +60,7 @@ async fn scenario_61_a_generation_that_moved_fails_the_task_before_it_reads() {
     let (stand, herd) = stand().await;
     let moved = "the connector has already generated a new set of task configs";
     let mut gate = herd.gate();
-    gate.verify = Err(moved.to_owned());
+    gate.verify = Err(GateRefusal::Final(moved.to_owned()));
     herd.start_with(&stand, TargetState::Started, gate);
     herd.until_state(State::Failed).await;
     assert!(herd.trace().contains(moved), "{}", herd.trace());
@@ -73,11 +73,27 @@ async fn scenario_61_a_generation_that_moved_fails_the_task_before_it_reads() {
 async fn a_fencing_that_fails_is_told_as_such_and_not_tried_again() {
     let (stand, herd) = stand().await;
     let mut gate = herd.gate();
-    gate.fence = Err("TRANSACTIONAL_ID_AUTHORIZATION_FAILED".to_owned());
+    gate.fence = Err(GateRefusal::Final("TRANSACTIONAL_ID_AUTHORIZATION_FAILED".to_owned()));
     herd.start_with(&stand, TargetState::Started, gate);
     herd.until_state(State::Failed).await;
     assert!(herd.trace().contains("zombie fencing") && herd.trace().contains("AUTHORIZATION"), "{}", herd.trace());
     assert_eq!(herd.log.told().iter().filter(|told| **told == Told::Fence).count(), 1);
+}
+
+#[tokio::test]
+async fn a_leader_that_can_not_fence_now_is_asked_again_by_a_new_start() {
+    let (mut stand, _) = stand().await;
+    stand.worker.extend(map(&[("task.restart.backoff.ms", "1")]));
+    let herd = stand.herd().await;
+    let mut gate = herd.gate();
+    gate.fence = Err(GateRefusal::Passing("the config topic was not read in time".to_owned()));
+    let before = stand.broker.requests(ApiKey::InitProducerId);
+    herd.start_with(&stand, TargetState::Started, gate);
+    // Ten starts in a row are allowed; then a person is needed.
+    herd.until_state(State::Failed).await;
+    assert_eq!(herd.log.told().iter().filter(|told| **told == Told::Fence).count(), 11);
+    assert_eq!(stand.broker.requests(ApiKey::InitProducerId), before, "nobody was fenced meanwhile");
+    herd.stop().await;
 }
 
 #[tokio::test]

@@ -111,9 +111,7 @@ impl Tick {
     pub(super) fn verify(&self, connector: &str, task: u32, generation: u64) -> Result<(), HerderError> {
         let snapshot = self.parts.view.snapshot();
         if snapshot.generation(connector) != generation {
-            return Err(HerderError::Conflict(format!(
-                "Cannot start source task {connector}-{task} with exactly-once support as the connector has already generated a new set of task configs"
-            )));
+            return Err(HerderError::Conflict(super::gate::old(connector, task)));
         }
         let assigned = self.held.as_ref().is_some_and(|held| {
             let mut tasks = held.assignment.assigned.tasks.iter();

@@ -10,7 +10,7 @@ use crate::view::View;
 use async_trait::async_trait;
 use oncewire_rest::herder::Answer;
 use oncewire_rest::{HerderError, RestClient, SigningKey};
-use oncewire_worker::worker::TaskGate;
+use oncewire_worker::worker::{GateRefusal, TaskGate};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -35,24 +35,27 @@ pub(super) struct Gate {
 
 #[async_trait]
 impl TaskGate for Gate {
-    async fn fence(&self) -> Result<(), String> {
+    async fn fence(&self) -> Result<(), GateRefusal> {
         let deadline = Instant::now() + FENCE_PATIENCE;
         let mut attempt = 1;
         loop {
+            // A task that starts again by itself may have become old meanwhile; its producer would fence the new one's.
+            if self.view.snapshot().generation(&self.connector) != self.generation {
+                return Err(GateRefusal::Final(old(&self.connector, self.task)));
+            }
             let error = match self.ask_leader().await {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
             };
             let wait = repeat_wait(attempt);
-            if !is_passing(&error) || Instant::now() + wait > deadline {
-                return Err(format!("Failed to perform round of zombie fencing: {}", words(&error)));
+            let problem = words(&error);
+            if !is_passing(&error) {
+                return Err(GateRefusal::Final(problem));
             }
-            tracing::debug!(
-                connector = self.connector,
-                task = self.task,
-                "fencing is asked for again: {}",
-                words(&error)
-            );
+            if Instant::now() + wait > deadline {
+                return Err(GateRefusal::Passing(problem));
+            }
+            tracing::debug!(connector = self.connector, task = self.task, "fencing is asked for again: {problem}");
             tokio::time::sleep(wait).await;
             attempt += 1;
         }
@@ -62,11 +65,14 @@ impl TaskGate for Gate {
         self.view.statuses.topics(&self.connector).into_keys().collect()
     }
 
-    async fn verify(&self) -> Result<(), String> {
-        self.view.configs.refresh(READ_MAX).await.map_err(|error| error.to_string())?;
+    async fn verify(&self) -> Result<(), GateRefusal> {
+        let read = self.view.configs.refresh(READ_MAX).await;
+        read.map_err(|error| GateRefusal::Passing(error.to_string()))?;
         let (reply, answer) = oneshot::channel();
         let (name, task, generation) = (self.connector.clone(), self.task, self.generation);
-        self.ask(Command::Verify { name, task, generation, reply }, answer).await.map_err(|error| words(&error))
+        self.ask(Command::Verify { name, task, generation, reply }, answer)
+            .await
+            .map_err(|error| GateRefusal::Final(words(&error)))
     }
 }
 
@@ -91,20 +97,34 @@ impl Gate {
     }
 }
 
-/// Whether asking again may help: the leader changes, a key is on its way, a connection broke.
+/// Why a task of an earlier generation is not to start; in Java's words.
+pub(super) fn old(connector: &str, task: u32) -> String {
+    format!(
+        "Cannot start source task {connector}-{task} with exactly-once support as the connector has already generated a new set of task configs"
+    )
+}
+
+/// Whether asking again may help: the leader changes, a key is on its way, a connection broke, brokers are away. Java fails
+/// the task where the leader can't read the config topic or reach a coordinator in time.
 fn is_passing(error: &HerderError) -> bool {
     match error {
         HerderError::NotLeader { .. } | HerderError::RebalanceExpected | HerderError::Unavailable(_) => true,
         HerderError::Status { code, message } => match code {
             403 | 503 => true,
             409 => !message.contains("task config"),
-            // Our own client's word for a leader that does not answer.
-            500 => message.starts_with("IO Error"),
+            // The leader's word, or our own client's for a leader that does not answer.
+            500 => !is_refusal(message),
             _ => false,
         },
-        HerderError::Internal(message) => message.starts_with("IO Error"),
+        HerderError::Internal(message) => !is_refusal(message),
+        HerderError::Timeout { .. } => true,
         _ => false,
     }
+}
+
+/// Brokers say no, and will until somebody grants it.
+fn is_refusal(message: &str) -> bool {
+    message.contains("AUTHORIZATION_FAILED")
 }
 
 fn words(error: &HerderError) -> String {
@@ -121,5 +141,33 @@ fn words(error: &HerderError) -> String {
         HerderError::Elsewhere { url } => format!("the worker at {url} has it"),
         HerderError::RebalanceExpected => "a rebalance is under way".to_owned(),
         HerderError::Timeout { stage } => format!("timed out: {stage}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fencing_is_asked_for_again_when_the_leader_or_its_brokers_were_away() {
+        let status = |code, message: &str| HerderError::Status { code, message: message.to_owned() };
+        let internal = |message: &str| HerderError::Internal(message.to_owned());
+        for passing in [
+            internal("Failed to read to end of config topic: it did not succeed within 3000 ms"),
+            internal("Failed to perform zombie fencing: transactional id \"g-c-0\" can't be fenced: timed out"),
+            status(500, "Failed to read to end of config topic: it did not succeed within 3000 ms"),
+            status(500, "IO Error trying to forward REST request: connection refused"),
+            status(503, "Worker is shutting down"),
+        ] {
+            assert!(is_passing(&passing), "{passing:?}");
+        }
+        for lasting in [
+            status(409, "Failed to complete zombie fencing because a new set of task configs was generated"),
+            status(500, "transactional id \"g-c-0\" can't be fenced: TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53)"),
+            internal("transactional id \"g-c-0\" can't be fenced: TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53)"),
+            status(404, "Connector c not found"),
+        ] {
+            assert!(!is_passing(&lasting), "{lasting:?}");
+        }
     }
 }

@@ -103,8 +103,11 @@ pub async fn fenced(
             return Ok(());
         }
         let Some(fenced) = unless_stopped(stop, surroundings.gate.fence()).await else { return Ok(()) };
-        fenced
-            .map_err(|problem| TaskFailure::failed(format!("failed to perform round of zombie fencing: {problem}")))?;
+        fenced.map_err(|refusal| {
+            let failure = TaskFailure::from(refusal);
+            let message = format!("Failed to perform round of zombie fencing: {}", failure.message());
+            failure.with_message(message)
+        })?;
     }
     let Some(cluster) = unless_stopped(stop, Cluster::connect(clients.client.clone())).await else { return Ok(()) };
     let cluster = cluster?;
@@ -154,7 +157,7 @@ async fn live(
     let identity = identity?;
     if let Some(surroundings) = &spec.surroundings {
         let Some(wanted) = unless_stopped(stop, surroundings.gate.verify()).await else { return Ok(()) };
-        wanted.map_err(TaskFailure::failed)?;
+        wanted?;
     }
     let own = OwnTopic { worker: &spec.worker, connector: &spec.connector, exactly_once: true, cluster };
     if !spec.connector.writes_exactly_once(&spec.worker) {

@@ -39,7 +39,7 @@ use tasks::{Tasks, check};
 /// How long connector instances may take to stop before they are abandoned: 5 s, as in Kafka Connect.
 const CONNECTOR_STOP_MAX: Duration = Duration::from_secs(5);
 
-pub use status::{State, Statuses, TargetState, TaskGate};
+pub use status::{GateRefusal, State, Statuses, TargetState, TaskGate};
 
 /// Stored offsets: source partitions with where each stands.
 pub type Offsets = Vec<(SourcePartition, Option<SourceOffset>)>;

@@ -59,21 +59,30 @@ pub trait Statuses: Send + Sync {
     fn topic(&self, connector: &str, task: u32, topic: &str);
 }
 
+/// Why a task is not let in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GateRefusal {
+    /// The leader or the brokers could not be asked, or could not do their part in time: a later start may succeed.
+    Passing(String),
+    /// This task is not to run as it is: its configuration is old, it belongs elsewhere, a permission is missing.
+    Final(String),
+}
+
 /// What has to be settled with the rest of the group before a task may write exactly once (KIP-618).
 #[async_trait]
 pub trait TaskGate: Send + Sync {
     /// Every older generation of the connector's tasks is fenced when this returns.
     ///
     /// # Errors
-    /// Why it could not be done; the task fails with it.
-    async fn fence(&self) -> Result<(), String>;
+    /// Why it could not be done; after one that passes the task starts again by itself.
+    async fn fence(&self) -> Result<(), GateRefusal>;
 
     /// The task is still assigned here, and its configuration is still the newest. Asked after its producer has taken the
     /// transactional id.
     ///
     /// # Errors
-    /// Why not; the task fails with it.
-    async fn verify(&self) -> Result<(), String>;
+    /// Why not; after one that passes the task starts again by itself.
+    async fn verify(&self) -> Result<(), GateRefusal>;
 
     /// The topics that the connector's tasks are known to have written to (topic tracking). Asked only where
     /// `exactly.once.source=enabled`: their partitions are told of the task's new epoch before it reads its offsets.

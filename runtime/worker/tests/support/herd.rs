@@ -4,7 +4,7 @@ use super::{PATIENCE, Stand, map, register, registry};
 use async_trait::async_trait;
 use oncewire_api::{ConnectorRequest, Properties};
 use oncewire_worker::config::worker::WorkerConfig;
-use oncewire_worker::worker::{State, Statuses, TargetState, TaskGate, TaskStart, Worker};
+use oncewire_worker::worker::{GateRefusal, State, Statuses, TargetState, TaskGate, TaskStart, Worker};
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 
@@ -50,20 +50,20 @@ impl Statuses for Log {
 pub struct Gate {
     pub log: Log,
     pub open: watch::Receiver<bool>,
-    pub fence: Result<(), String>,
-    pub verify: Result<(), String>,
+    pub fence: Result<(), GateRefusal>,
+    pub verify: Result<(), GateRefusal>,
     pub topics: Vec<String>,
 }
 
 #[async_trait]
 impl TaskGate for Gate {
-    async fn fence(&self) -> Result<(), String> {
+    async fn fence(&self) -> Result<(), GateRefusal> {
         self.log.push(Told::Fence);
         self.open.clone().wait_for(|open| *open).await.expect("the test holds the other end");
         self.fence.clone()
     }
 
-    async fn verify(&self) -> Result<(), String> {
+    async fn verify(&self) -> Result<(), GateRefusal> {
         self.log.push(Told::Verify);
         self.verify.clone()
     }
