@@ -80,7 +80,7 @@ impl fmt::Display for Step {
 }
 
 /// Time that a broker gets to come back on a busy machine before another is killed.
-const BROKER_COMES_BACK: Duration = Duration::from_secs(20);
+const BROKER_COMES_BACK: Duration = Duration::from_secs(30);
 /// The longest time between two deeds that break something.
 const GAP_MAX_MS: u64 = 2_500;
 /// The shortest.

@@ -63,8 +63,15 @@ struct Journal {
 
 impl Journal {
     fn begin() -> Self {
-        let began_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
-        Journal { began: Instant::now(), began_ms, lines: Arc::default() }
+        let mut journal = Journal { began: Instant::now(), began_ms: 0, lines: Arc::default() };
+        journal.restart();
+        journal
+    }
+
+    /// Times count from now on.
+    fn restart(&mut self) {
+        self.began = Instant::now();
+        self.began_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
     }
 
     fn note(&self, text: &str) {
@@ -527,7 +534,7 @@ fn story(scene: &mut Scene, seed: &mut Seed, length: Duration, file: GrowingFile
         session_timeout: SESSION_TIMEOUT,
     };
     let steps = plan(seed, &shape, length);
-    scene.journal.began = Instant::now();
+    scene.journal.restart();
     scene.journal.note(&format!("chaos of {length:?} begins: {} steps", steps.len()));
     scene.run(&steps);
     scene.heal();
