@@ -120,12 +120,14 @@ impl Assignor {
                 .collect();
             return Outcome { assignments, urls, ..Outcome::default() };
         }
+        let (going, staying): (BTreeMap<&String, &MemberState>, BTreeMap<_, _>) =
+            round.members.iter().partition(|(_, state)| state.is_going());
         let (mut dealt, delay_ms) = if round.protocol.is_eager() {
-            (eager::deal(round.members.keys(), &round.configured.load()), 0)
+            (eager::deal(staying.into_keys(), &round.configured.load()), 0)
         } else {
-            let held = round.members.iter().map(|(member, state)| (member.clone(), state.load())).collect();
             self.incremental.deal(
-                held,
+                staying.into_iter().map(|(member, state)| (member.clone(), state.load())).collect(),
+                &going.into_keys().cloned().collect(),
                 round.configured.load(),
                 round.last_completed_generation,
                 round.generation,

@@ -67,10 +67,12 @@ impl Incremental {
         Duration::from_millis(self.delay_max_ms.unsigned_abs())
     }
 
-    /// One round: each member's part, and the delay in milliseconds.
+    /// One round: each member's part, and the delay in milliseconds. `going` are members that are here for the last time, with nothing: they get
+    /// nothing, and nobody waits for them.
     pub(crate) fn deal(
         &mut self,
         held: Loads,
+        going: &BTreeSet<String>,
         configured: Load,
         last_completed_generation: i32,
         generation: i32,
@@ -91,7 +93,7 @@ impl Incremental {
         let mut next = held.clone();
         take_away(&mut next, &revoked);
 
-        let again = self.handle_lost(&lost, &mut next, now_ms);
+        let again = self.handle_lost(&lost, &mut next, going, now_ms);
         let surplus = self.balance(&held, &next, &configured, now_ms);
         take_away(&mut next, &surplus);
         surplus.into_iter().for_each(|(member, load)| add(&mut revoked, &member, load));
@@ -122,12 +124,12 @@ impl Incremental {
     }
 
     /// Decides about work that nobody runs any more: returns what is to be handed out now, or gives it to candidates in `next`, or waits.
-    fn handle_lost(&mut self, lost: &Load, next: &mut Loads, now_ms: i64) -> Load {
+    fn handle_lost(&mut self, lost: &Load, next: &mut Loads, going: &BTreeSet<String>, now_ms: i64) -> Load {
         if lost.is_empty() && !self.revoked_in_previous {
             self.reset_delay();
             return Load::default();
         }
-        let all_are_here = self.members.iter().all(|member| next.contains_key(member));
+        let all_are_here = self.members.iter().all(|member| next.contains_key(member) || going.contains(member));
         if (self.scheduled_ms <= 0 && all_are_here) || self.delay_max_ms == 0 {
             // All are here: it was the assignment that got lost, not a worker.
             return lost.clone();

@@ -32,6 +32,9 @@ pub const ITEMS_MAX: usize = 1_000_000;
 /// Most bytes of connector names that one list may make us hold, each task counting its connector's name.
 pub const ITEM_NAMES_BYTES_MAX: usize = 64 << 20;
 
+/// As the delay of an allocation, where nobody else tells one below 0: the member is about to go. Only leaders of ours look at it.
+const GOING: i32 = -1;
+
 /// In a list of tasks, stands for the connector instance itself.
 const CONNECTOR_TASK: i32 = -1;
 
@@ -47,6 +50,16 @@ pub struct MemberState {
 }
 
 impl MemberState {
+    /// A member that hands over all that it runs and is then going to leave. For a Java leader it is one that runs nothing.
+    pub fn going(url: String, offset: i64) -> Self {
+        Self { url, offset, allocation: Some(Assignment { delay_ms: GOING, ..Assignment::default() }) }
+    }
+
+    /// Whether the member is to be given nothing.
+    pub fn is_going(&self) -> bool {
+        self.allocation.as_ref().is_some_and(|allocation| allocation.delay_ms == GOING)
+    }
+
     /// What the member runs.
     pub(crate) fn load(&self) -> Load {
         self.allocation.as_ref().map(|allocation| allocation.assigned.clone()).unwrap_or_default()

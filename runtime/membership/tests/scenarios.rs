@@ -13,6 +13,8 @@ struct Cluster {
     assignor: Assignor,
     configured: Configured,
     held: BTreeMap<String, Load>,
+    /// Members that hand over what they hold.
+    going: BTreeSet<String>,
     generation: i32,
     last_completed: i32,
     now_ms: i64,
@@ -35,6 +37,7 @@ impl Cluster {
             assignor: Assignor::new(Duration::from_millis(delay_max_ms)),
             configured: Configured { offset: 1, tasks: BTreeMap::new() },
             held: members.iter().map(|&member| (member.to_owned(), Load::default())).collect(),
+            going: BTreeSet::new(),
             generation: 0,
             last_completed: -1,
             now_ms: 1_000,
@@ -61,7 +64,13 @@ impl Cluster {
 
     fn round_for(&mut self, protocol: ConnectProtocol, delivery: Delivery) -> Outcome {
         self.generation += 1;
+        for member in &self.going {
+            self.held.insert(member.clone(), Load::default());
+        }
         let members = self.held.iter().map(|(member, held)| {
+            if self.going.contains(member) {
+                return (member.clone(), MemberState::going(url(member), self.configured.offset));
+            }
             let allocation = (!held.is_empty()).then(|| Assignment { assigned: held.clone(), ..Assignment::default() });
             (member.clone(), MemberState { url: url(member), offset: self.configured.offset, allocation })
         });
@@ -403,4 +412,35 @@ fn a_member_that_cannot_read_configs_waits_longer_and_longer_and_then_gives_up_i
     backoff.succeeded();
     assert_eq!(backoff.failed(ConnectProtocol::Compatible), AfterFailure::Wait(Duration::from_secs(6)));
     assert_eq!(backoff.failed(ConnectProtocol::Eager), AfterFailure::Wait(Duration::from_mins(5)));
+}
+
+/// What a worker that drains holds goes to the others in one round, whoever leads and however level the load is; then nobody waits for it.
+#[test]
+fn who_is_going_gets_nothing_and_is_not_waited_for() {
+    for going in ["m1", "m2"] {
+        let mut cluster = Cluster::new(DELAY_MAX_MS, &["m1", "m2", "m3"], &[("a", 6), ("b", 3)]);
+        cluster.settle();
+        cluster.going.insert(going.to_owned());
+        let outcome = cluster.round();
+        assert_eq!((outcome.delay, revoked(&outcome)), (NO_DELAY, 0));
+        assert!(cluster.held[going].is_empty());
+        cluster.check_complete();
+        cluster.going.clear();
+        cluster.leave(going);
+        let outcome = cluster.round();
+        assert_eq!((outcome.delay, revoked(&outcome), assigned(&outcome)), (NO_DELAY, 0, 0));
+        cluster.check_complete();
+    }
+}
+
+/// Nobody is left: the next leader begins anew.
+#[test]
+fn the_last_member_may_go() {
+    for protocol in ConnectProtocol::Sessioned.offered() {
+        let mut cluster = Cluster::new(DELAY_MAX_MS, &["m1"], &[("a", 2)]);
+        cluster.round_for(protocol, Delivery::All);
+        cluster.going.insert("m1".to_owned());
+        let outcome = cluster.round_for(protocol, Delivery::All);
+        assert_eq!((outcome.assignments.len(), assigned(&outcome), outcome.delay), (1, 0, NO_DELAY));
+    }
 }

@@ -181,3 +181,15 @@ proptest! {
         drop(decode_assignment(&bent));
     }
 }
+
+#[test]
+fn who_is_going_says_so_in_every_version_that_tells_what_runs() {
+    let going = MemberState::going("http://m1:8083/".to_owned(), 7);
+    for protocol in ConnectProtocol::Sessioned.offered().iter().filter(|protocol| !protocol.is_eager()) {
+        let read = decode_metadata(&encode_metadata(*protocol, &going)).unwrap();
+        assert!(read.is_going());
+        assert_eq!(read, going);
+    }
+    let runs_nothing = MemberState { url: String::new(), offset: 0, allocation: Some(Assignment::default()) };
+    assert!(!runs_nothing.is_going());
+}
