@@ -219,12 +219,15 @@ impl ConnectCluster {
         })
     }
 
-    /// A connector's source offsets.
+    /// A connector's source offsets, sorted: workers list them in an order of their own.
     ///
     /// # Panics
     /// The worker refuses.
-    pub fn offsets(&self, slot: usize, connector: &str) -> Value {
-        self.rest(slot).must(200, "GET", &format!("/connectors/{connector}/offsets"), None)["offsets"].clone()
+    pub fn offsets(&self, slot: usize, connector: &str) -> Vec<String> {
+        let body = self.rest(slot).must(200, "GET", &format!("/connectors/{connector}/offsets"), None);
+        let mut offsets: Vec<_> = body["offsets"].as_array().into_iter().flatten().map(Value::to_string).collect();
+        offsets.sort();
+        offsets
     }
 
     /// The logs of all workers, those that have ended first.

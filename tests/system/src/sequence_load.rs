@@ -1,6 +1,6 @@
 //! A sequence connector in a Connect cluster, as a load that the auditor can check: its configuration, its progress, its end.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use oncewire_audit::{Check, Report};
 use oncewire_client::reader::Isolation;
@@ -12,6 +12,9 @@ use crate::worker::wait_until;
 
 /// From any disturbance until data flows again: a session ends, tasks are fenced and started, on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Who has written nothing for that long has stopped: its tasks write many times a second.
+const STILL: Duration = Duration::from_secs(2);
 
 /// The connector.
 #[derive(Debug, Clone)]
@@ -74,15 +77,22 @@ impl SequenceLoad {
         );
     }
 
-    /// Stops the connector at a slot's worker, and audits what all have written.
+    /// Stops the connector at a slot's worker.
     ///
     /// # Panics
-    /// It doesn't stop, or the auditor is not content.
-    pub fn stop_and_audit(&self, client: &Client, cluster: &ConnectCluster, slot: usize) -> Report {
+    /// It doesn't stop.
+    pub fn stop(&self, cluster: &ConnectCluster, slot: usize) {
         let path = format!("/connectors/{}/stop", self.name);
         cluster.rest(slot).must(204, "PUT", &path, None);
         cluster.wait_for_status(slot, &self.name, "is stopped", PATIENCE, |status| status.all_are("STOPPED", 0));
-        self.wait_until_nothing_is_open(client);
+    }
+
+    /// Audits what all have written, when this connector and all others of the cluster are stopped.
+    ///
+    /// # Panics
+    /// Someone writes, or the auditor is not content.
+    pub fn audit(&self, client: &Client, cluster: &ConnectCluster) -> Report {
+        self.wait_until_still(client, cluster);
         let report = client.audit_topic(&self.name, Check::Sequence, &cluster.offsets_topic(), &self.name);
         println!("{report}");
         assert!(report.is_content(), "the auditor is not content:\n{report}");
@@ -90,14 +100,23 @@ impl SequenceLoad {
         report
     }
 
-    /// Waits until no transaction is open in the topic: a coordinator answers when a commit is decided and writes the markers after that, and a task
-    /// that was cancelled leaves its transaction to the next fencing or to the time limit.
-    fn wait_until_nothing_is_open(&self, client: &Client) {
-        wait_until(
-            &format!("no transaction is open in {}", self.name),
-            PATIENCE,
-            || client.end(&self.name, Isolation::Uncommitted) == self.end(client),
-            || format!("it is decided up to {}", self.end(client)),
-        );
+    /// Waits until nobody writes and nothing is open, in the topic and in that of the offsets: a connector is said to be stopped before its tasks are, a
+    /// coordinator answers when a commit is decided and writes the markers after that, and a task that was cancelled leaves its transaction to the next
+    /// fencing or to the time limit.
+    fn wait_until_still(&self, client: &Client, cluster: &ConnectCluster) {
+        let topics = [self.name.clone(), cluster.offsets_topic()];
+        let ends = || {
+            let of = |isolation| topics.each_ref().map(|topic| client.end(topic, isolation));
+            (of(Isolation::Uncommitted), of(Isolation::Committed))
+        };
+        let mut last = (ends(), Instant::now());
+        let still = || {
+            let now = ends();
+            if now != last.0 || now.0 != now.1 {
+                last = (now, Instant::now());
+            }
+            last.1.elapsed() >= STILL
+        };
+        wait_until(&format!("{} is still", self.name), PATIENCE, still, || format!("ends {:?}", ends()));
     }
 }

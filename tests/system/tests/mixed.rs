@@ -90,15 +90,14 @@ impl Pair<'_> {
     fn alter_offsets(&self, connector: &str) {
         let path = format!("/connectors/{connector}/offsets");
         let before = self.cluster.offsets(self.one, connector);
-        assert_eq!(before.as_array().map(Vec::len), Some(4), "{before}");
+        assert_eq!(before.len(), 4, "{before:?}");
         assert_eq!(before, self.cluster.offsets(self.other, connector));
         let body = json!({"offsets": [{"partition": {"task": 0}, "offset": {"n": 1_000_000}}]});
         self.cluster.rest(self.other).must(200, "PATCH", &path, Some(&body));
         let altered = self.cluster.offsets(self.one, connector);
-        let wanted = &body["offsets"][0];
-        assert!(altered.as_array().is_some_and(|all| all.contains(wanted)), "{altered}");
+        assert!(altered.contains(&body["offsets"][0].to_string()), "{altered:?}");
         self.request(self.one, 200, "DELETE", &path);
-        assert_eq!(self.cluster.offsets(self.other, connector), json!([]));
+        assert!(self.cluster.offsets(self.other, connector).is_empty());
     }
 
     fn stream_file(&self, connector: &str) {
@@ -132,7 +131,8 @@ impl Pair<'_> {
         self.restart_across(name);
         grown.wait_for_progress(self.client, self.cluster, 100);
 
-        grown.stop_and_audit(self.client, self.cluster, self.other);
+        grown.stop(self.cluster, self.other);
+        grown.audit(self.client, self.cluster);
         self.alter_offsets(name);
         self.request(self.other, 202, "PUT", &format!("/connectors/{name}/resume"));
         self.wait_until_shared(name, 4);
@@ -151,10 +151,16 @@ impl Pair<'_> {
     }
 
     /// A group in which members cannot agree on where they are in the config topic would join again and again.
-    fn stays_quiet(&self, java: usize) {
-        let before = self.cluster.rebalances(java);
-        std::thread::sleep(QUIET);
-        assert_eq!(self.cluster.rebalances(java), before, "rebalances in a group to which nothing happens");
+    fn gets_quiet(&self, java: usize) {
+        let mut last = (self.cluster.rebalances(java), Instant::now());
+        let quiet = || {
+            let now = self.cluster.rebalances(java);
+            if now != last.0 {
+                last = (now, Instant::now());
+            }
+            last.1.elapsed() >= QUIET
+        };
+        wait_until("nothing happens in a group to which nothing happens", QUIET * 5, quiet, String::new);
     }
 }
 
@@ -176,11 +182,11 @@ fn a_connector_lives_its_whole_life_whichever_leads() {
     let client = Client::connect(broker.bootstrap());
     let mut cluster = ConnectCluster::new("mixed", broker.bootstrap(), 2);
     cluster.start(0, Kind::Java);
-    cluster.start(1, Kind::beside_java());
     wait_until("Java leads", PATIENCE, || cluster.leader() == Some(0), || format!("{:?}", cluster.leader()));
+    cluster.start(1, Kind::beside_java());
     let pair = Pair { cluster: &cluster, client: &client, one: 0, other: 1 };
     pair.whole_life("first");
-    pair.stays_quiet(0);
+    pair.gets_quiet(0);
     Pair { one: 1, other: 0, ..pair }.whole_life("second");
 
     // Who leads leaves, and comes back as a follower.
@@ -189,7 +195,7 @@ fn a_connector_lives_its_whole_life_whichever_leads() {
     wait_until("the other leads", PATIENCE, || cluster.leader() == Some(1), || format!("{:?}", cluster.leader()));
     let pair = Pair { cluster: &cluster, client: &client, one: 0, other: 1 };
     pair.whole_life("third");
-    pair.stays_quiet(0);
+    pair.gets_quiet(0);
     Pair { one: 1, other: 0, ..pair }.whole_life("fourth");
     cluster.stop_all();
     let complaints = complaints(&cluster);

@@ -52,7 +52,8 @@ fn a_rolling_move_under_load_loses_and_doubles_nothing() {
         });
     }
     load.wait_for_progress(&client, &cluster, STEP);
-    load.stop_and_audit(&client, &cluster, 0);
+    load.stop(&cluster, 0);
+    load.audit(&client, &cluster);
     cluster.stop_all();
 }
 
@@ -82,6 +83,7 @@ fn kills_at_random_moments_lose_and_double_nothing() {
     }
     cluster.wait_until_running(0, load.name(), TASKS, PATIENCE);
     load.wait_for_progress(&client, &cluster, STEP);
-    load.stop_and_audit(&client, &cluster, 0);
+    load.stop(&cluster, 0);
+    load.audit(&client, &cluster);
     cluster.stop_all();
 }
