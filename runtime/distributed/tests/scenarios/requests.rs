@@ -197,7 +197,7 @@ async fn offset_api_errors() {
     assert_eq!(patch("none", &offsets).await.status, 404);
     assert_eq!(leader.rest.get("/connectors/none/offsets").await.status, 404);
     leader.rest.create("c", &group.scripted(&[("records", "3")])).await;
-    group.until_delivered(1, 3).await;
+    group.until_number(1, 3).await;
     let answer = patch("c", &offsets).await;
     assert!(answer.status == 400 && answer.message().contains("STOPPED"), "{answer}");
     leader.rest.must(202, "PUT", "/connectors/c/pause", None).await;

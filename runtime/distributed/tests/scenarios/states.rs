@@ -24,7 +24,7 @@ async fn failed_task_final_commit() {
         Group::with(&[("exactly.once.source.support", "disabled"), ("offset.flush.interval.ms", "600000")]).await;
     let node = group.join().await;
     node.rest.create("c", &group.scripted(&[("records", "6")])).await;
-    group.until_delivered(1, 6).await;
+    group.until_number(1, 6).await;
     assert!(group.newest(OFFSETS).await.is_empty(), "the interval is not over");
     group.stage.set("on.poll", "fail");
     node.rest.until_states("c", "RUNNING", &["FAILED"]).await;
@@ -195,7 +195,7 @@ async fn secrets_stay_references() {
     let node = group.join().await;
     let reference = format!("${{dir:{}:key}}", directory.path().display());
     node.rest.create("c", &group.scripted(&[("secret", &reference), ("records", "3")])).await;
-    group.until_delivered(1, 3).await;
+    group.until_number(1, 3).await;
     assert_eq!(node.rest.get("/connectors/c/tasks").await.body[0]["config"]["secret"], reference.as_str());
     assert_eq!(node.rest.get("/connectors/c").await.body["config"]["secret"], reference.as_str());
     let written = group.read(CONFIGS, Isolation::Committed).await;
@@ -208,7 +208,7 @@ async fn secrets_stay_references() {
 /// goes on at the committed offsets, and shows the states as they were.
 #[tokio::test]
 async fn takeover() {
-    let group = Group::new().await;
+    let group = Group::with(&[("session.timeout.ms", "1500")]).await;
     let nodes = [group.join().await, group.join().await];
     nodes[0].rest.create("c", &group.scripted(&[("tasks", "3"), ("batch", "50")])).await;
     nodes[0].rest.create("idle", &group.scripted(&[("records", "0")])).await;

@@ -177,7 +177,7 @@ async fn null_offset_is_tombstone() {
     let group = Group::new().await;
     let node = group.join().await;
     node.rest.create("c", &group.scripted(&[("tasks", "2"), ("records", "3")])).await;
-    group.until_delivered(2, 3).await;
+    group.until_number(2, 3).await;
     node.rest.must(204, "PUT", "/connectors/c/stop", None).await;
     let listed = async || node.rest.get("/connectors/c/offsets").await.body["offsets"].as_array().unwrap().len();
     assert_eq!(listed().await, 2);
@@ -194,7 +194,7 @@ async fn bad_keys_skipped() {
     let group = Group::new().await;
     let first = group.join().await;
     first.rest.create("c", &group.scripted(&[("records", "3")])).await;
-    group.until_delivered(1, 3).await;
+    group.until_number(1, 3).await;
     for key in ["no json", "[]", r#"["c"]"#, r#"["c",{},1]"#, r#"[1,{"task":"0"}]"#, r#"["c",7]"#, r#"{"c":1}"#] {
         group.write(OFFSETS, key, r#"{"n":1}"#).await;
     }
@@ -213,7 +213,7 @@ async fn read_to_end_past_markers() {
     let group = Group::new().await;
     let first = group.join().await;
     first.rest.create("c", &group.scripted(&[("records", "3")])).await;
-    group.until_delivered(1, 3).await;
+    group.until_number(1, 3).await;
     let answer = first.rest.get("/connectors/c/offsets").await;
     assert_eq!(answer.body["offsets"][0]["offset"]["n"], 3);
     let second = group.join().await;

@@ -102,7 +102,7 @@ impl Group {
             ("exactly.once.source.support", "enabled"),
             ("scheduled.rebalance.max.delay.ms", "0"),
             ("heartbeat.interval.ms", "100"),
-            ("session.timeout.ms", "2000"),
+            ("session.timeout.ms", "10000"),
             ("rebalance.timeout.ms", "5000"),
             ("offset.flush.interval.ms", "50"),
             ("task.restart.backoff.ms", "20"),
@@ -217,16 +217,23 @@ impl Group {
         self.read(topic, Isolation::Committed).await.into_iter().collect()
     }
 
-    /// What read_committed shows of the scripted connector's records: per task the highest number.
+    /// What read_committed shows of the scripted connector's records, in order: task and number.
+    pub async fn shown(&self) -> Vec<(u32, u64)> {
+        let values = self.read(DATA, Isolation::Committed).await.into_iter().filter_map(|(_, value)| value);
+        let shown = values.map(|value| {
+            let (task, number) = value.split_once('/').expect("task/number");
+            (task.parse().expect("a task"), number.parse().expect("a number"))
+        });
+        shown.collect()
+    }
+
+    /// Per task the highest number that read_committed shows.
     ///
     /// # Panics
     /// A number is missing, doubled or out of order.
     pub async fn delivered(&self) -> BTreeMap<u32, u64> {
         let mut highest = BTreeMap::new();
-        for (_, value) in self.read(DATA, Isolation::Committed).await {
-            let value = value.expect("a scripted record has a value");
-            let (task, number) = value.split_once('/').expect("task/number");
-            let (task, number): (u32, u64) = (task.parse().expect("a task"), number.parse().expect("a number"));
+        for (task, number) in self.shown().await {
             let before = highest.insert(task, number).unwrap_or(0);
             assert_eq!(number, before + 1, "task {task} wrote {number} after {before}");
         }
@@ -236,7 +243,15 @@ impl Group {
     /// Waits until each of the tasks 0 to `tasks` has delivered `more` records beyond what is there now.
     pub async fn until_delivered(&self, tasks: u32, more: u64) {
         let start = self.delivered().await;
-        let due = |task| start.get(&task).copied().unwrap_or(0) + more;
+        self.until(tasks, |task| start.get(&task).copied().unwrap_or(0) + more).await;
+    }
+
+    /// Waits until each of the tasks 0 to `tasks` has delivered its records up to this number.
+    pub async fn until_number(&self, tasks: u32, number: u64) {
+        self.until(tasks, |_| number).await;
+    }
+
+    async fn until(&self, tasks: u32, due: impl Fn(u32) -> u64) {
         eventually("records", async || {
             let now = self.delivered().await;
             let all = (0..tasks).all(|task| now.get(&task).copied().unwrap_or(0) >= due(task));
