@@ -1,7 +1,7 @@
 //! What follows from new records in the config topic.
 //!
 //! ```text
-//! connector added, removed; tasks committed → rebalance (tasks of the connector that run here stop at once)
+//! connector added, removed; tasks committed → rebalance, one for a wave of them (tasks of the connector that run here stop at once)
 //! connector reconfigured                    → its instance here starts anew, and then looks at its tasks
 //! target state                              → applied to what runs here
 //! restart, logger level                     → carried out on what is here
@@ -14,6 +14,7 @@ use oncewire_membership::Load;
 use oncewire_rest::HerderError;
 use oncewire_topics::Changes;
 use oncewire_worker::worker::TargetState;
+use tokio::time::Instant;
 
 impl Tick {
     pub(super) async fn on_config_changes(&mut self) {
@@ -49,7 +50,7 @@ impl Tick {
             self.carry_out_restart(&request).await;
         }
         if rebalance {
-            self.rejoin("connectors or tasks were added or removed");
+            self.wave.note(Instant::now());
         }
     }
 

@@ -1,10 +1,11 @@
 //! Handing everything over before a worker goes (`POST /worker/drain`).
 //!
 //! A worker that simply leaves makes the group wait for its return (`scheduled.rebalance.max.delay.ms`, five minutes). One
-//! that drains stays a member and reports that it runs nothing: all members of the last round are still there, so the leader
-//! takes what is missing as assignments that did not arrive and deals it out at once. What of it comes back to the draining
-//! worker is not started but reported missing again, until nothing comes back; then the worker leaves, and nobody waits for
-//! work that it does not have.
+//! that drains stays a member, reports that it runs nothing, and says that it is going. All members of the last round are
+//! still there, so the leader takes what is missing as assignments that did not arrive and deals it out at once. A leader of
+//! ours deals it to the others. A Java leader does not see that the worker is going and may give it something back: that is
+//! not started but reported missing again, until nothing comes back. Then the worker leaves, and nobody waits for work that
+//! it does not have.
 //!
 //! Where tasks are delivered exactly once they go on until the others have been told to start: a new owner fences the old
 //! one, so both cannot commit, and the source is read again after a fraction of a second. Without fencing they stop first.
@@ -16,7 +17,7 @@ use oncewire_rest::herder::Answer;
 use oncewire_rest::model::{DrainState, DrainStatus};
 use std::time::Duration;
 
-/// Rounds in which work may come back before the worker leaves all the same: 20. Each gives about half of it to others.
+/// Rounds in which work may come back, from a Java leader, before the worker leaves all the same: 20.
 const ROUNDS_MAX: u32 = 20;
 
 /// How long the LeaveGroup at the end may take: 3 s.

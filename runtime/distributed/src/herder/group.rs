@@ -58,9 +58,15 @@ impl Tick {
             self.stop_everything().await;
             self.held = None;
         }
-        let snapshot = self.parts.view.snapshot();
         let allocation = self.allocation_to_report().await;
-        let state = MemberState { url: self.parts.url.clone(), offset: snapshot.offset(), allocation };
+        self.wave.answered();
+        let snapshot = self.parts.view.snapshot();
+        let (url, offset) = (self.parts.url.clone(), snapshot.offset());
+        let state = if self.draining.is_on() {
+            MemberState::going(url, offset)
+        } else {
+            MemberState { url, offset, allocation }
+        };
         tracing::debug!(cause, offset = snapshot.offset(), "joining group {}", self.parts.config.group_id);
         let protocols = self.parts.config.protocol.offered();
         let protocols = protocols.iter().map(|protocol| Protocol {
@@ -232,6 +238,7 @@ impl Tick {
                     "membership of group {} was lost ({cause:?}); joining again",
                     self.parts.config.group_id
                 );
+                self.slept.through(self.parts.worker.running_tasks());
             }
         }
     }

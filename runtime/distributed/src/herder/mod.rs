@@ -15,7 +15,9 @@ mod leader;
 mod offsets;
 mod restarts;
 mod tasks;
+mod slept;
 pub mod tick;
+mod wave;
 mod work;
 
 pub use collision::Rivals;

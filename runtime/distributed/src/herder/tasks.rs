@@ -53,6 +53,18 @@ impl Reconfigurations {
         self.0.values().filter_map(|entry| entry.due).min()
     }
 
+    /// Whether something is due or being worked on; not what waits because it failed.
+    pub(super) fn more_to_come(&self, now: Instant) -> bool {
+        self.0.values().any(|entry| entry.due.is_none_or(|due| due <= now))
+    }
+
+    /// When the round has ended.
+    fn postponed(&mut self, connector: &str) {
+        if let Some(entry) = self.0.get_mut(connector) {
+            entry.due = Some(Instant::now());
+        }
+    }
+
     fn take_due(&mut self, now: Instant) -> Vec<String> {
         let mut due = Vec::new();
         for (connector, entry) in &mut self.0 {
@@ -80,6 +92,9 @@ impl Reconfigurations {
 
 impl Tick {
     pub(super) fn start_due_reconfigurations(&mut self) {
+        if self.is_rebalancing() {
+            return;
+        }
         for connector in self.reconfigurations.take_due(Instant::now()) {
             let worker = self.parts.worker.clone();
             self.jobs.spawn(async move {
@@ -110,7 +125,7 @@ impl Tick {
             return self.reconfigurations.succeeded(&connector);
         };
         if self.is_rebalancing() {
-            return self.reconfigurations.failed(&connector);
+            return self.reconfigurations.postponed(&connector);
         }
         if self.leads() {
             let written = self.parts.view.configs.put_task_configs(&connector, &configs).await;

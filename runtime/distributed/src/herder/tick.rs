@@ -16,7 +16,9 @@
 use super::command::{Command, QUEUE_MAX, Reply};
 use super::fence::Rounds;
 use super::job::{Done, Jobs};
+use super::slept::Slept;
 use super::tasks::Reconfigurations;
+use super::wave::Wave;
 use crate::config::DistributedConfig;
 use crate::loggers::Loggers;
 use crate::view::{View, now_ms};
@@ -92,8 +94,11 @@ pub struct Tick {
     pub(super) claim_at: Option<Instant>,
     /// The leader's end of a scheduled delay, told to all members.
     pub(super) rejoin_at: Option<Instant>,
+    /// Changes that call for a round.
+    pub(super) wave: Wave,
     pub(super) reconfigurations: Reconfigurations,
     pub(super) rounds: Rounds,
+    pub(super) slept: Slept,
     pub(super) wishes: Wishes,
     pub(super) jobs: Jobs,
     pub(super) deferred: VecDeque<Command>,
@@ -130,8 +135,10 @@ impl Tick {
             must_read: false,
             claim_at: None,
             rejoin_at: None,
+            wave: Wave::default(),
             reconfigurations: Reconfigurations::default(),
             rounds: Rounds::default(),
+            slept: Slept::default(),
             wishes: Wishes::default(),
             jobs: Jobs::default(),
             deferred: VecDeque::new(),
@@ -187,10 +194,17 @@ impl Tick {
     /// The loop never sleeps longer than this, so that a clock that was set, or a lost wake-up, heals: 10 s.
     fn next_timer(&self) -> Instant {
         let idle = Instant::now() + Duration::from_secs(10);
-        [self.rejoin_at, self.claim_at, self.reconfigurations.next_due(), self.session_key_due()]
+        // While a round goes on none begins; its end is an event.
+        let tasks = if self.is_rebalancing() { None } else { self.reconfigurations.next_due() };
+        [self.rejoin_at, self.claim_at, self.wave_due(), tasks, self.session_key_due()]
             .into_iter()
             .flatten()
             .fold(idle, Instant::min)
+    }
+
+    fn wave_due(&self) -> Option<Instant> {
+        // During a round nothing is published that could be waited for.
+        self.wave.due(!self.is_rebalancing() && self.reconfigurations.more_to_come(Instant::now()))
     }
 
     pub(super) fn is_rebalancing(&self) -> bool {
@@ -211,6 +225,11 @@ impl Tick {
         self.claim_if_due().await;
         self.rotate_session_key().await;
         self.start_due_reconfigurations();
+        self.take_up_superseded().await;
+        if self.wave_due().is_some_and(|at| at <= now) {
+            self.wave.answered();
+            self.rejoin("connectors or tasks were added or removed");
+        }
         self.go_on_draining().await;
     }
 
