@@ -166,6 +166,7 @@ async fn a_superseded_task_is_failed_with_a_trace_that_says_so_and_is_not_starte
     stand.script(vec![Step::records(2..=2)]);
     herd.until_state(State::Failed).await;
     assert!(herd.trace().starts_with("superseded"), "{}", herd.trace());
+    assert_eq!(herd.worker.superseded_tasks().into_iter().collect::<Vec<_>>(), [("c".to_owned(), 0)]);
     assert_eq!(herd.task_states(), [State::Running, State::Failed]);
     assert_eq!(stand.visible("t").await, ["1"]);
     newer.close(Duration::from_secs(1)).await.expect("it closes");

@@ -83,6 +83,7 @@ impl Tick {
         match start {
             Ok(start) => {
                 tracing::info!(task = %id, "starting");
+                self.slept.forget(&connector, task);
                 if let Err(problem) = self.parts.worker.start_task(start) {
                     tracing::warn!(task = %id, "not started: {problem}");
                 }

@@ -274,6 +274,11 @@ impl Worker {
         self.0.tasks.ids().into_iter().collect()
     }
 
+    /// Of them those that ended because a newer owner has their transactional id.
+    pub fn superseded_tasks(&self) -> BTreeSet<(String, u32)> {
+        self.0.tasks.superseded().into_iter().collect()
+    }
+
     /// Whether a connector instance is here and in the state STARTED.
     pub fn is_connector_running(&self, name: &str) -> bool {
         self.connector_state(name) == Some(State::Running)

@@ -15,6 +15,7 @@ use crate::task::teller::Teller;
 use oncewire_api::plugin::{PluginFactory, PluginKind, PluginRegistry};
 use oncewire_api::{Properties, StopSignal, StopTrigger, stop_signal};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -31,6 +32,8 @@ struct Entry {
     target: watch::Sender<Target>,
     teller: Arc<Teller>,
     metrics: Arc<TaskMetrics>,
+    /// It ended because a newer owner has its transactional id.
+    superseded: Arc<AtomicBool>,
     run: Guarded,
 }
 
@@ -80,8 +83,9 @@ impl Tasks {
         let (target, targets) = watch::channel(begins);
         let surroundings = around(&start);
         let spec = self.spec(start, teller.clone(), metrics.clone(), surroundings);
-        let run = Guarded(tokio::spawn(run(spec, signal, targets, teller.clone())));
-        entries.insert(id, Entry { stop: trigger, target, teller, metrics, run });
+        let superseded = Arc::new(AtomicBool::new(false));
+        let run = Guarded(tokio::spawn(run(spec, signal, targets, teller.clone(), superseded.clone())));
+        entries.insert(id, Entry { stop: trigger, target, teller, metrics, superseded, run });
         Ok(())
     }
 
@@ -157,6 +161,12 @@ impl Tasks {
         self.lock().keys().cloned().collect()
     }
 
+    pub(super) fn superseded(&self) -> Vec<TaskId> {
+        let entries = self.lock();
+        let superseded = entries.iter().filter(|(_, entry)| entry.superseded.load(Ordering::Acquire));
+        superseded.map(|(id, _)| id.clone()).collect()
+    }
+
     pub(super) fn counts(&self, id: &TaskId) -> Option<TaskCounts> {
         self.lock().get(id).map(|entry| entry.metrics.counts())
     }
@@ -185,7 +195,13 @@ pub(super) fn check(
     Ok((checked, make))
 }
 
-async fn run(spec: Result<TaskSpec, String>, stop: StopSignal, target: watch::Receiver<Target>, teller: Arc<Teller>) {
+async fn run(
+    spec: Result<TaskSpec, String>,
+    stop: StopSignal,
+    target: watch::Receiver<Target>,
+    teller: Arc<Teller>,
+    superseded: Arc<AtomicBool>,
+) {
     let spec = match spec {
         Ok(spec) => spec,
         Err(problem) => {
@@ -197,7 +213,9 @@ async fn run(spec: Result<TaskSpec, String>, stop: StopSignal, target: watch::Re
     let (states, _) = watch::channel(TaskState::Unassigned);
     let supervised = async move {
         // Its final state was told already.
-        let _ = supervise(spec, stop, target, states).await;
+        if let TaskState::Superseded { .. } = supervise(spec, stop, target, states).await {
+            superseded.store(true, Ordering::Release);
+        }
     };
     let mut inner = Guarded(tokio::spawn(supervised));
     if let Err(error) = (&mut inner.0).await
