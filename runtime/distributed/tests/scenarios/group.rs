@@ -36,6 +36,38 @@ async fn downgrade_by_one_member() {
     group.close([first]).await;
 }
 
+/// A6: everything stops before each rebalance and is dealt out anew, connectors first; nothing is lost or doubled by it.
+#[tokio::test]
+async fn eager_round_robin() {
+    let group = Group::with(&[("connect.protocol", "eager")]).await;
+    let first = group.join().await;
+    first.rest.create("c", &group.scripted(&[("tasks", "3")])).await;
+    first.rest.until_states("c", "RUNNING", &["RUNNING"; 3]).await;
+    let second = group.join().await;
+    let dealt = |status: &Value| running_on(status, &first).is_some_and(|here| here > 0 && here < 3);
+    first.rest.until_status("c", "both work", dealt).await;
+    assert!(group.stage.count("task") >= 3 + 3 + 3, "all stopped and started: {:?}", group.stage.events());
+    group.until_delivered(3, 3).await;
+    second.rest.must(204, "PUT", "/connectors/c/stop", None).await;
+    first.rest.until_states("c", "STOPPED", &[]).await;
+    second.rest.must(202, "PUT", "/connectors/c/resume", None).await;
+    first.rest.until_status("c", "both work", dealt).await;
+    second.stop().await;
+    first.rest.until_status("c", "all are here", |status| running_on(status, &first) == Some(3)).await;
+    first.rest.must(204, "DELETE", "/connectors/c", None).await;
+    eventually("everything is gone", async || {
+        let (topics, status) =
+            (first.rest.get("/connectors/c/topics").await, first.rest.get("/connectors/c/status").await);
+        if status.status == 404 && topics.body["c"]["topics"] == serde_json::json!([]) {
+            Ok(())
+        } else {
+            Err(format!("{topics} {status}"))
+        }
+    })
+    .await;
+    group.close([first]).await;
+}
+
 /// A9: the leader's transactions leave markers in the config topic, which no member counts: all find the assignment's offset to be
 /// theirs, and work.
 #[tokio::test]

@@ -244,7 +244,7 @@ async fn patch_config() {
     group.close([follower, leader]).await;
 }
 
-/// G99: an answer for probes while the herder is held up by a task that does not stop.
+/// G99: an answer for probes while the herder is held up by a task that does not stop. Takes the 10 s that a health check may.
 #[tokio::test]
 async fn health() {
     let group = Group::with(&[("task.shutdown.graceful.timeout.ms", "13000"), ("rebalance.timeout.ms", "60000")]).await;
