@@ -4,18 +4,19 @@
 //! One seed gives the whole plan (ONCEWIRE_SEED repeats it); ONCEWIRE_CHAOS_SECONDS is its length, 120 by default; with ONCEWIRE_KEEP=1 the workers' files
 //! are kept even when all is well. No task may need a person: after the chaos all run without a request that could mend them.
 
-use std::io::Write;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use oncewire_audit::Check;
 use oncewire_client::reader::Isolation;
 use oncewire_system_tests::chaos_plan::{Deed, Request, Shape, Step, plan};
 use oncewire_system_tests::client::Client;
-use oncewire_system_tests::files::{LINE_BYTES, line};
-use oncewire_system_tests::fleet::{Fleet, MemberOptions, read, tail};
+use oncewire_system_tests::files::LINE_BYTES;
+use oncewire_system_tests::fleet::{Fleet, MemberOptions};
+use oncewire_system_tests::growing_file::GrowingFile;
+use oncewire_system_tests::journal::{Evidence, Journal};
 use oncewire_system_tests::kafka_cluster::{KafkaCluster, KafkaClusterOptions};
 use oncewire_system_tests::proxy::{Fault, Link, Proxy};
 use oncewire_system_tests::rest::Rest;
@@ -24,7 +25,6 @@ use oncewire_system_tests::status_history::failures;
 use oncewire_system_tests::target::alone;
 use oncewire_system_tests::worker::wait_until;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 const WORKERS: usize = 3;
 const BROKERS: usize = 3;
@@ -41,44 +41,9 @@ const STOP_PATIENCE: Duration = Duration::from_secs(60);
 
 /// What each task of a sequence writes in a second while there is chaos.
 const RATE: u64 = 200;
-/// A piece of the file appears that often.
-const FILE_EVERY: Duration = Duration::from_millis(100);
-/// Its lines.
-const FILE_LINES: u64 = 20;
-
-const LOG_TAIL_LINES: usize = 60;
-
 fn length() -> Duration {
     let seconds = std::env::var("ONCEWIRE_CHAOS_SECONDS").map_or(Ok(120), |seconds| seconds.parse());
     Duration::from_secs(seconds.expect("ONCEWIRE_CHAOS_SECONDS is a number"))
-}
-
-/// What was done when; printed as it happens.
-#[derive(Clone)]
-struct Journal {
-    began: Instant,
-    began_ms: i64,
-    lines: Arc<Mutex<Vec<String>>>,
-}
-
-impl Journal {
-    fn begin() -> Self {
-        let mut journal = Journal { began: Instant::now(), began_ms: 0, lines: Arc::default() };
-        journal.restart();
-        journal
-    }
-
-    /// Times count from now on.
-    fn restart(&mut self) {
-        self.began = Instant::now();
-        self.began_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
-    }
-
-    fn note(&self, text: &str) {
-        let line = format!("{:>7.2} s {text}", self.began.elapsed().as_secs_f64());
-        println!("{line}");
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
-    }
 }
 
 /// A connector of the test.
@@ -120,41 +85,6 @@ impl Load {
 fn merge(config: &mut Value, more: Value) {
     for (key, value) in more.as_object().into_iter().flatten() {
         config[key] = value.clone();
-    }
-}
-
-/// A file that grows until it is told to stop.
-struct GrowingFile {
-    path: PathBuf,
-    stop: Arc<Mutex<bool>>,
-    writer: JoinHandle<u64>,
-}
-
-impl GrowingFile {
-    fn start(path: PathBuf) -> Self {
-        let stop = Arc::new(Mutex::new(false));
-        let (stopped, mut file) = (stop.clone(), std::fs::File::create(&path).expect("the file can be made"));
-        let writer = std::thread::spawn(move || {
-            let mut number = 0;
-            while !*stopped.lock().expect("nobody panics with it") {
-                let mut lines = Vec::new();
-                for next in number..number + FILE_LINES {
-                    lines.extend(line(next, LINE_BYTES));
-                    lines.push(b'\n');
-                }
-                file.write_all(&lines).expect("the file can be written");
-                number += FILE_LINES;
-                std::thread::sleep(FILE_EVERY);
-            }
-            number
-        });
-        GrowingFile { path, stop, writer }
-    }
-
-    /// Returns the number of lines.
-    fn finish(self) -> u64 {
-        *self.stop.lock().expect("nobody panics with it") = true;
-        self.writer.join().expect("the file could be written")
     }
 }
 
@@ -307,8 +237,8 @@ impl Scene {
 
     fn run(&mut self, steps: &[Step]) {
         for step in steps {
-            while self.journal.began.elapsed() < step.at {
-                let left = step.at.saturating_sub(self.journal.began.elapsed());
+            while self.journal.elapsed() < step.at {
+                let left = step.at.saturating_sub(self.journal.elapsed());
                 std::thread::sleep(left.min(Duration::from_millis(100)));
                 self.supervise();
             }
@@ -379,6 +309,28 @@ impl Scene {
         self.journal.note(&format!("{what}, {:.1?} after the look began", began.elapsed()));
     }
 
+    /// Every task commits something new: one that is shown RUNNING but works nowhere is found so.
+    fn wait_until_all_advance(&mut self) {
+        let began = Instant::now();
+        for number in 0..self.loads.len() {
+            let rest = self.fleet.rest(number % WORKERS);
+            let before = stored(&rest, self.loads[number].name);
+            let tasks = tasks_of(&rest, self.loads[number].name).unwrap_or(self.loads[number].tasks as usize);
+            let behind = |now: &BTreeMap<String, Value>| {
+                let stands =
+                    |one: &(&String, &Value)| is_at_work(one.0, tasks) && now.get(one.0).is_none_or(|now| now == one.1);
+                before.iter().filter(stands).map(|(partition, _)| partition.clone()).collect::<Vec<_>>()
+            };
+            wait_until(
+                &format!("all tasks of {} advance", self.loads[number].name),
+                END_PATIENCE,
+                || behind(&stored(&rest, self.loads[number].name)).is_empty(),
+                || format!("{:?} stand still", behind(&stored(&rest, self.loads[number].name))),
+            );
+        }
+        self.journal.note(&format!("all tasks advance, {:.1?} after the look began", began.elapsed()));
+    }
+
     fn wait_for_end(&self, lines: u64, records: u64) {
         let rest = self.fleet.rest(0);
         for load in &self.loads {
@@ -398,6 +350,25 @@ impl Scene {
     }
 }
 
+/// A connector's source offsets by their partition, as JSON.
+fn stored(rest: &Rest, name: &str) -> BTreeMap<String, Value> {
+    let answer = rest.request("GET", &format!("/connectors/{name}/offsets"), None);
+    let body = answer.map_or(Value::Null, |answer| answer.body);
+    let all = body["offsets"].as_array().into_iter().flatten();
+    all.map(|one| (one["partition"].to_string(), one["offset"].clone())).collect()
+}
+
+/// Whether the task that has this source partition is one of so many; a file has one task.
+fn is_at_work(partition: &str, tasks: usize) -> bool {
+    let number = serde_json::from_str::<Value>(partition).ok().and_then(|partition| partition["task"].as_u64());
+    number.is_none_or(|number| number < tasks as u64)
+}
+
+fn tasks_of(rest: &Rest, name: &str) -> Option<usize> {
+    let config = rest.request("GET", &format!("/connectors/{name}/config"), None).ok()?;
+    config.body["tasks"].as_str()?.parse().ok()
+}
+
 /// Whether a connector and all its tasks run by a worker's account.
 fn runs(rest: &Rest, name: &str, seen: &mut String) -> bool {
     let (Some(status), Ok(config)) =
@@ -409,33 +380,6 @@ fn runs(rest: &Rest, name: &str, seen: &mut String) -> bool {
     *seen = format!("{name}: {status:?}");
     let tasks = config.body["tasks"].as_str().and_then(|tasks| tasks.parse().ok()).unwrap_or(1);
     status.all_are("RUNNING", tasks)
-}
-
-/// On a failure: the seed, what happened, and the end of every log.
-struct Evidence {
-    seed: u64,
-    journal: Journal,
-    logs: Vec<PathBuf>,
-    folder: Option<TempDir>,
-}
-
-impl Evidence {
-    fn keep(&mut self) {
-        if let Some(folder) = self.folder.take() {
-            println!("\nthe workers' files are kept in {}", folder.keep().display());
-        }
-    }
-
-    fn tell(&mut self) {
-        for log in &self.logs {
-            println!("\n== the end of {}\n{}", log.display(), tail(&read(log), LOG_TAIL_LINES));
-        }
-        self.keep();
-        println!("\nONCEWIRE_SEED={} repeats the plan. What happened:", self.seed);
-        for line in self.journal.lines.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            println!("{line}");
-        }
-    }
 }
 
 fn extra() -> Load {
@@ -483,7 +427,8 @@ fn every_record_is_there_once_after_chaos() {
     let mut seed = Seed::of_run("chaos");
     let folder = tempfile::Builder::new().prefix("oncewire-chaos-").tempdir().expect("a temporary folder can be made");
     let file = folder.path().join("lines.txt");
-    let records = RATE * length.as_secs();
+    // More than there is time for before the limit on the rate is taken away.
+    let records = RATE * (length + HEAL_PATIENCE).as_secs();
     let proxy = Proxy::new();
     let links = links(&proxy);
     let kafka = Arc::new(start_kafka(&links));
@@ -539,8 +484,9 @@ fn story(scene: &mut Scene, seed: &mut Seed, length: Duration, file: GrowingFile
     scene.run(&steps);
     scene.heal();
     scene.wait_until_all_run("all run by themselves after the chaos");
+    scene.wait_until_all_advance();
 
-    let lines_path = file.path.clone();
+    let lines_path = file.path().to_owned();
     let lines = file.finish();
     for number in 0..scene.loads.len() {
         let load = &scene.loads[number];
@@ -564,8 +510,7 @@ fn judge(scene: &Scene, file: &std::path::Path, lines: u64, records: u64) {
     let client = Client::connect(&scene.kafka.bootstrap());
     let failures = failures(&client, STATUS_TOPIC);
     for failure in &failures {
-        let at = (failure.at_ms - scene.journal.began_ms) as f64 / 1000.0;
-        println!("{at:>7.2} s after the start FAILED: {failure}");
+        println!("{:>7.2} s FAILED: {failure}", scene.journal.seconds_of(failure.at_ms));
     }
     let ended = scene.fleet.ended();
     for ended in &ended {
