@@ -19,8 +19,10 @@ use super::types::{Call, Purpose, Target, TopicMetadata};
 use crate::error::Error;
 use crate::wire::error_code::codes;
 
-/// Requests keep at least this far apart, however many partitions move at once.
+/// Requests keep at least this far apart in the long run, however many partitions move at once.
 const REFRESH_INTERVAL_MIN: Duration = Duration::from_millis(50);
+/// So many may come at once before that: whoever starts looks up a few topics one after the other, and each would wait.
+const REFRESH_BURST: u32 = 8;
 /// A broker that does not answer such a question for this long is given up for another one, though it may only be slow: any
 /// broker can answer, and the connection carries nothing else.
 const LOOKUP_TIMEOUT_MAX: Duration = Duration::from_secs(5);
@@ -38,7 +40,26 @@ struct RefreshState {
     begun: u64,
     /// The number of the last request that succeeded.
     succeeded: u64,
-    last: Option<Instant>,
+    pace: Pace,
+}
+
+/// How densely requests follow each other: a burst, then one in each interval.
+#[derive(Debug, Default)]
+struct Pace {
+    /// When the requests so far would have been over, one in each interval.
+    paid_until: Option<Instant>,
+}
+
+impl Pace {
+    /// From when on the next request may go.
+    fn free_at(&self) -> Option<Instant> {
+        self.paid_until?.checked_sub(REFRESH_INTERVAL_MIN * (REFRESH_BURST - 1))
+    }
+
+    fn note(&mut self, now: Instant) {
+        let from = self.paid_until.map_or(now, |until| until.max(now));
+        self.paid_until = Some(from + REFRESH_INTERVAL_MIN);
+    }
 }
 
 impl Default for Refresh {
@@ -70,21 +91,21 @@ impl Cluster {
         };
         // Never closed; if it were, the client would be.
         let _turn = refresh.turn.acquire().await.map_err(|_| Error::Closed)?;
-        let last = {
+        let free_at = {
             let state = refresh.lock();
             if state.succeeded > noted_at {
                 return Ok(());
             }
-            state.last
+            state.pace.free_at()
         };
-        if let Some(last) = last {
-            sleep_until(last + REFRESH_INTERVAL_MIN).await;
+        if let Some(free_at) = free_at {
+            sleep_until(free_at).await;
         }
         let (number, wanted) = {
             let mut state = refresh.lock();
             state.wanted.extend(topics.iter().map(|topic| (*topic).to_owned()));
             state.begun += 1;
-            state.last = Some(Instant::now());
+            state.pace.note(Instant::now());
             (state.begun, std::mem::take(&mut state.wanted))
         };
         self.ask(&wanted).await?;
@@ -171,4 +192,28 @@ fn request(topics: &BTreeSet<String>) -> MetadataRequest {
         MetadataRequestTopic::default().with_name(Some(name))
     });
     MetadataRequest::default().with_topics(Some(topics.collect())).with_allow_auto_topic_creation(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_goes_at_once_and_the_rest_keep_their_distance() {
+        let start = Instant::now();
+        let mut pace = Pace::default();
+        let mut now = start;
+        let mut waits = Vec::new();
+        for _ in 0..REFRESH_BURST + 3 {
+            let goes = pace.free_at().map_or(now, |free| free.max(now));
+            waits.push((goes - now).as_millis());
+            now = goes;
+            pace.note(now);
+        }
+        assert_eq!(waits[..8], [0; 8]);
+        assert_eq!(waits[8..], [50, 50, 50]);
+        // After a rest the burst is there again.
+        now += Duration::from_secs(1);
+        assert!(pace.free_at().is_none_or(|free| free <= now));
+    }
 }
