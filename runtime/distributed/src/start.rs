@@ -140,8 +140,14 @@ impl Prepared {
         let rest = RestServer::bind(self.rest.clone()).await.map_err(failed)?;
         let url = rest.advertised_url().to_owned();
         let worker_id = worker_id(&url);
-        let cluster = self.connect(clients::client(&config, "shared-admin")).await?;
-        let view = View::new(self.config_topic(&cluster).await?, self.status_topic(&cluster).await?);
+        // What does not need the other goes on at the same time: REST answers when all is read.
+        let (cluster, group_cluster) = tokio::join!(
+            self.connect(clients::client(&config, "shared-admin")),
+            self.connect(clients::group_client(&config, &worker_id)),
+        );
+        let (cluster, group_cluster) = (cluster?, group_cluster?);
+        let (configs, statuses) = tokio::join!(self.config_topic(&cluster), self.status_topic(&cluster));
+        let view = View::new(configs?, statuses?);
         let told = Told::new(
             view.clone(),
             worker_id.clone(),
@@ -150,7 +156,6 @@ impl Prepared {
             config.topic_tracking,
         );
         let worker = Worker::start(self.worker.clone(), self.registry.clone(), Arc::new(told)).await.map_err(failed)?;
-        let group_cluster = self.connect(clients::group_client(&config, &worker_id)).await?;
         let member = GroupMember::new(group_cluster.clone(), clients::group(&config));
         let (commands, queue) = mpsc::channel(QUEUE_MAX);
         let handle = Handle {

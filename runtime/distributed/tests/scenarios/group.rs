@@ -103,6 +103,7 @@ async fn worker_bounce_within_delay() {
     let group = Group::with(&[("scheduled.rebalance.max.delay.ms", "2500")]).await;
     let first = group.join().await;
     first.rest.create("c", &group.scripted(&[("tasks", "4")])).await;
+    first.rest.until_status("c", "all are here", |status| running_on(status, &first) == Some(4)).await;
     let second = group.join().await;
     first.rest.until_status("c", "two tasks move", |status| running_on(status, &second) == Some(2)).await;
     let starts = |task: u64| group.stage.count(&format!("task {task} start"));
