@@ -191,6 +191,7 @@ pub fn measure(args: &DistributedArgs, broker: &Broker) -> Result<Measured> {
             for side in sides {
                 let place = Place { section, side, round };
                 if let Err(error) = section.measure(&bench, place, &mut measured) {
+                    progress(&format!("not measured: {error:#}"));
                     measured.fail(place, &error);
                 }
                 let (name, side) = (section.name(), side.name());

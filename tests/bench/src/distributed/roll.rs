@@ -1,6 +1,6 @@
 //! Three workers are stopped and started anew, one after the other, as a person does for a new version: how often each task is started again.
 //!
-//! Counted by the RUNNING statuses that the workers write into the status topic. A departed worker's tasks wait for it (KIP-415), long enough
+//! The leader goes last. Counted by the RUNNING statuses that the workers write into the status topic. A departed worker's tasks wait for it (KIP-415), long enough
 //! for either side's start.
 
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ pub(super) fn measure(bench: &Bench<'_>, place: Place, out: &mut Measured) -> Re
     let delay = bench.scale.roll_delay_ms.to_string();
     out.title(
         place.section,
-        format!("{WORKERS} workers with {TASKS} tasks, each worker stopped and started once, scheduled.rebalance.max.delay.ms={delay}"),
+        format!("{WORKERS} workers with {TASKS} tasks, each worker stopped and started once, the leader last, scheduled.rebalance.max.delay.ms={delay}"),
     );
     let mut group = bench.group(place, &[("scheduled.rebalance.max.delay.ms", &delay)])?;
     let load = Load::steady(&format!("{}-data", group.name), TASKS, RATE);
@@ -44,9 +44,10 @@ pub(super) fn measure(bench: &Bench<'_>, place: Place, out: &mut Measured) -> Re
     let status_topic = format!("{}-status", group.name);
     let before = starts(&bench.client, &status_topic, &load)?;
     let (began, mut settled) = (Instant::now(), Instant::now());
-    for _ in 0..WORKERS {
-        members.remove(0).process.stop()?;
-        members.push(group.start_ready()?);
+    // The youngest first: the oldest leads, and what a new leader does not know of departed workers is nobody's fault but the order's.
+    for index in (0..WORKERS).rev() {
+        members.remove(index).process.stop()?;
+        members.insert(index, group.start_ready()?);
         settled = wait_until_shared(&mut members, &load)?;
     }
     let after = starts(&bench.client, &status_topic, &load)?;
