@@ -23,6 +23,8 @@ pub struct GroupView {
     pub rebalancing: bool,
     /// Whether the group was joined at least once.
     pub joined: bool,
+    /// Whether this worker is a member, as far as it knows.
+    pub member: bool,
 }
 
 impl GroupView {

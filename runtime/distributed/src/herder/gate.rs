@@ -43,7 +43,7 @@ impl TaskGate for Gate {
             if self.view.snapshot().generation(&self.connector) != self.generation {
                 return Err(GateRefusal::Final(old(&self.connector, self.task)));
             }
-            let error = match self.ask_leader().await {
+            let error = match self.ask_as_member().await {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
             };
@@ -77,6 +77,15 @@ impl TaskGate for Gate {
 }
 
 impl Gate {
+    /// A worker that is out of the group waits until it is in again: the group may have given the task to another, whose producer
+    /// this one's would fence. Asked again after the answer, which a worker that slept may have had in its hands for long.
+    async fn ask_as_member(&self) -> Answer<()> {
+        let membership = || if self.view.group().member { Ok(()) } else { Err(HerderError::RebalanceExpected) };
+        membership()?;
+        self.ask_leader().await?;
+        membership()
+    }
+
     async fn ask_leader(&self) -> Answer<()> {
         let group = self.view.group();
         if group.leads {

@@ -132,6 +132,7 @@ impl Tick {
             leads,
             rebalancing: false,
             joined: true,
+            member: true,
         };
         self.parts.view.update_group(|view| *view = group);
         self.rejoin_at = (assignment.delay_ms > 0)
@@ -194,7 +195,10 @@ impl Tick {
     pub(super) async fn recover_read(&mut self, stop: &oncewire_api::StopSignal) {
         self.parts.view.begin_stage("catching up with the config topic");
         self.parts.member.leave("can't catch up with the config topic", STEP_BACK_MAX).await;
-        self.parts.view.update_group(|group| group.rebalancing = true);
+        self.parts.view.update_group(|group| {
+            group.rebalancing = true;
+            group.member = false;
+        });
         while self.must_read && !stop.is_stopped() {
             let protocol = self.held.as_ref().map_or(self.parts.config.protocol, |held| held.protocol);
             match self.unsync.failed(protocol) {
@@ -221,6 +225,7 @@ impl Tick {
         self.parts.view.update_group(|group| {
             group.rebalancing = true;
             group.leads = false;
+            group.member = false;
         });
         match cause {
             // Others own the work by now, or will before we hear of it.
