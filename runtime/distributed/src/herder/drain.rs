@@ -9,13 +9,21 @@
 //!
 //! Where tasks are delivered exactly once they go on until the others have been told to start: a new owner fences the old
 //! one, so both cannot commit, and the source is read again after a fraction of a second. Without fencing they stop first.
+//! Connector instances always do: their end must not be told after the next one's beginning.
+//!
+//! The worker stays until the others say that they run what it had. If it leads, they need it to be let in; and while a round
+//! goes on, which its leaving begins, nobody is.
 
+use super::group::task_pair;
 use super::tick::{Held, Tick};
 use crate::config::ExactlyOnce;
-use oncewire_membership::{Assignment, Load};
+use oncewire_membership::{Assignment, Load, TaskId};
 use oncewire_rest::herder::Answer;
 use oncewire_rest::model::{DrainState, DrainStatus};
+use oncewire_topics::State;
+use std::collections::BTreeSet;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// Rounds in which work may come back, from a Java leader, before the worker leaves all the same: 20.
 const ROUNDS_MAX: u32 = 20;
@@ -23,16 +31,34 @@ const ROUNDS_MAX: u32 = 20;
 /// How long the LeaveGroup at the end may take: 3 s.
 const LEAVE_MAX: Duration = Duration::from_secs(3);
 
+/// How long the others may take to start what was handed over, before the worker leaves all the same: 5 s.
+const HAND_OVER_MAX: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether they have: 20 ms.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// How long the connectors' last statuses may take to be written: 1 s.
+const STATUS_FLUSH_MAX: Duration = Duration::from_secs(1);
+
 /// How far a drain is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum Drain {
     /// Not asked for.
     #[default]
     Off,
-    /// Handing over; so many rounds gave work back.
+    /// Handing over.
     On {
-        /// Rounds.
+        /// So many rounds gave work back.
         rounds: u32,
+        /// What ran here.
+        tasks: BTreeSet<TaskId>,
+    },
+    /// All is assigned to others, who may still be starting it.
+    HandedOver {
+        /// What ran here.
+        tasks: BTreeSet<TaskId>,
+        /// Until then they are waited for.
+        until: Instant,
     },
     /// Out of the group.
     Out,
@@ -40,13 +66,18 @@ pub(super) enum Drain {
 
 impl Drain {
     /// Whether nothing is to be started here.
-    pub(super) fn is_on(self) -> bool {
-        self != Self::Off
+    pub(super) fn is_on(&self) -> bool {
+        *self != Self::Off
     }
 
     /// Whether the group was left.
-    pub(super) fn is_out(self) -> bool {
-        self == Self::Out
+    pub(super) fn is_out(&self) -> bool {
+        *self == Self::Out
+    }
+
+    /// When to look at it again, whatever happens.
+    pub(super) fn due(&self) -> Option<Instant> {
+        matches!(self, Self::HandedOver { .. }).then(|| Instant::now() + LOOK_EVERY)
     }
 }
 
@@ -54,7 +85,7 @@ impl Tick {
     pub(super) async fn drain(&mut self) -> Answer<DrainStatus> {
         if self.draining == Drain::Off {
             tracing::info!("handing over all connectors and tasks");
-            self.draining = Drain::On { rounds: 0 };
+            self.draining = Drain::On { rounds: 0, tasks: self.running().tasks };
             self.rejoin("draining");
         }
         let here = self.running();
@@ -68,6 +99,13 @@ impl Tick {
             if self.parts.config.exactly_once != ExactlyOnce::Enabled {
                 self.stop_everything().await;
             }
+            let connectors = self.running().connectors;
+            if !connectors.is_empty() {
+                self.stop_load(&Load { connectors, ..Load::default() }).await;
+                if let Err(error) = self.parts.view.statuses.flush(STATUS_FLUSH_MAX).await {
+                    tracing::info!("the connectors' last statuses are not written yet: {error}");
+                }
+            }
             if let Some(Held { assignment, .. }) = &mut self.held {
                 assignment.assigned = Load::default();
             }
@@ -78,17 +116,46 @@ impl Tick {
 
     /// After each turn: a round that came while draining is looked at, and at the end the group is left.
     pub(super) async fn go_on_draining(&mut self) {
-        let Drain::On { rounds } = self.draining else { return };
-        if self.is_rebalancing() {
+        if !self.draining.is_on() || self.draining.is_out() || self.is_rebalancing() {
             return;
         }
-        self.stop_everything().await;
         let back = self.held.as_ref().map_or(0, |held| held.assignment.assigned.len());
-        if back > 0 && rounds < ROUNDS_MAX {
-            tracing::info!(back, "work came back while draining, giving it away again");
-            self.draining = Drain::On { rounds: rounds + 1 };
-            return self.rejoin("draining");
+        match std::mem::take(&mut self.draining) {
+            Drain::On { rounds, tasks } => {
+                self.draining = Drain::On { rounds, tasks: tasks.clone() };
+                self.stop_everything().await;
+                if back > 0 && rounds < ROUNDS_MAX {
+                    tracing::info!(back, "work came back while draining, giving it away again");
+                    self.draining = Drain::On { rounds: rounds + 1, tasks };
+                    return self.rejoin("draining");
+                }
+                // What is still given back after so many rounds is left for the group to find.
+                if let Some(Held { assignment, .. }) = &mut self.held {
+                    assignment.assigned = Load::default();
+                }
+                self.draining = Drain::HandedOver { tasks, until: Instant::now() + HAND_OVER_MAX };
+            }
+            // A round that somebody else asked for gave something back.
+            Drain::HandedOver { tasks, .. } if back > 0 => {
+                self.draining = Drain::On { rounds: 1, tasks };
+                return self.rejoin("draining");
+            }
+            handed_over => self.draining = handed_over,
         }
+        let Drain::HandedOver { tasks, until } = &self.draining else { return };
+        if Instant::now() < *until && !tasks.iter().all(|task| self.runs_elsewhere(task)) {
+            return;
+        }
+        self.leave_drained().await;
+    }
+
+    fn runs_elsewhere(&self, task: &TaskId) -> bool {
+        let Some((connector, task)) = task_pair(task) else { return true };
+        let status = self.parts.view.statuses.task(&connector, task);
+        status.is_none_or(|status| status.state != State::Unassigned && status.worker_id != self.parts.worker_id)
+    }
+
+    async fn leave_drained(&mut self) {
         self.parts.member.leave("drained", LEAVE_MAX).await;
         self.held = None;
         self.draining = Drain::Out;

@@ -196,7 +196,7 @@ impl Tick {
         let idle = Instant::now() + Duration::from_secs(10);
         // While a round goes on none begins; its end is an event.
         let tasks = if self.is_rebalancing() { None } else { self.reconfigurations.next_due() };
-        [self.rejoin_at, self.claim_at, self.wave_due(), tasks, self.session_key_due()]
+        [self.rejoin_at, self.claim_at, self.wave_due(), tasks, self.session_key_due(), self.draining.due()]
             .into_iter()
             .flatten()
             .fold(idle, Instant::min)
