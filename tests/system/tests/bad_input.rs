@@ -75,7 +75,7 @@ fn a_bad_property_is_named_with_what_is_allowed() {
         ),
         (worker("bootstrap.servers", "localhost"), &["bootstrap.servers", "localhost", "host:port"]),
         (worker("value.converter", "com.example.Nothing"), &["value.converter", "com.example.Nothing"]),
-        (worker("security.protocol", "SSL"), &["security.protocol", "SSL", "PLAINTEXT"]),
+        (worker("security.protocol", "SSH"), &["security.protocol", "SSH", "PLAINTEXT", "SASL_SSL"]),
         (worker("config.providers", "file"), &["config.providers", "not supported"]),
         (connector("tasks.max", "0"), &["tasks.max", "0"]),
         (connector("batch.size", "many"), &["batch.size", "many"]),
