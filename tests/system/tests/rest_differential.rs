@@ -45,7 +45,10 @@ fn java_answers_as_recorded() {
         std::fs::write(list::golden(), java.iter().map(line).collect::<String>()).expect("the file can be written");
         return;
     }
-    let outcome = compare(&list::read_lines::<Answer>(&list::golden()), &java, &[]);
+    // Which loggers a JVM has depends on what it has run so far, and that on the moment.
+    let chance = |answer: &Answer| ["loggers-get", "loggers-slash"].contains(&answer.id.as_str());
+    let told = |answers: Vec<Answer>| answers.into_iter().filter(|answer| !chance(answer)).collect::<Vec<_>>();
+    let outcome = compare(&told(list::read_lines(&list::golden())), &told(java), &[]);
     assert!(outcome.differences.is_empty(), "Java answers in another way:\n{}", outcome.differences.join("\n"));
 }
 
