@@ -106,9 +106,14 @@ fn config_of(rest: &Rest, connector: &str) -> Value {
 }
 
 fn java_shows_what_we_wrote(rest: &Rest, folder: &Path) {
-    let mut names = rest.must(200, "GET", "/connectors", None);
-    names.as_array_mut().expect("a list").sort_by_key(|name| name.to_string());
-    assert_eq!(names, json!(["pauses", "runs", "stands"]));
+    let names = || {
+        let mut names = rest.must(200, "GET", "/connectors", None);
+        names.as_array_mut().expect("a list").sort_by_key(|name| name.to_string());
+        names
+    };
+    // Java answers a moment before it has read the topic, and then with nothing.
+    let read = || names() == json!(["pauses", "runs", "stands"]);
+    wait_until("the connectors are there", PATIENCE, read, || names().to_string());
     for name in ["runs", "pauses", "stands"] {
         assert_eq!(config_of(rest, name), json!(file_source(name, folder, false)));
     }
