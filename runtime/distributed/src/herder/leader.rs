@@ -98,8 +98,13 @@ impl Tick {
             return;
         }
         self.parts.view.begin_stage("distributing a new session key");
-        let Some(key) = random_bytes(settings.key_bytes) else {
-            return tracing::error!("no random bytes can be had for a session key");
+        let key = match random_bytes(settings.key_bytes) {
+            Ok(key) => key,
+            Err(error) => {
+                tracing::error!("the operating system gave no random bytes for a session key, trying again: {error}");
+                self.claim_at.get_or_insert_with(|| Instant::now() + CLAIM_AGAIN);
+                return;
+            }
         };
         let key = SessionKey { key, algorithm: settings.key_algorithm.clone(), created_ms: now_ms() };
         let written = self.parts.view.configs.put_session_key(&key).await;
@@ -111,11 +116,26 @@ impl Tick {
 }
 
 /// From the operating system's source.
-fn random_bytes(count: usize) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(count);
-    while bytes.len() < count {
-        bytes.extend_from_slice(uuid::Uuid::new_v4().as_bytes());
+fn random_bytes(count: usize) -> Result<Vec<u8>, getrandom::Error> {
+    let mut bytes = vec![0; count];
+    getrandom::fill(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes made of random UUIDs would have six bits that never change.
+    #[test]
+    fn every_bit_of_a_session_key_is_random() {
+        let (mut ones, mut zeros) = (vec![0; 32], vec![0; 32]);
+        for _ in 0..64 {
+            for (at, byte) in random_bytes(32).unwrap().into_iter().enumerate() {
+                ones[at] |= byte;
+                zeros[at] |= !byte;
+            }
+        }
+        assert_eq!((ones, zeros), (vec![255; 32], vec![255; 32]));
     }
-    bytes.truncate(count);
-    Some(bytes)
 }
