@@ -20,8 +20,16 @@ pub struct TopicStatus {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StatusFold {
     connectors: BTreeMap<String, Status>,
-    tasks: BTreeMap<String, BTreeMap<u32, Status>>,
+    tasks: BTreeMap<String, BTreeMap<u32, TaskEntry>>,
     topics: BTreeMap<String, BTreeMap<String, TopicStatus>>,
+}
+
+/// What the topic says of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct TaskEntry {
+    status: Status,
+    /// The worker that is said to run it has told since that it does no more.
+    is_given_up: bool,
 }
 
 /// What a record took away, so that nobody writes it anew out of an old queue.
@@ -60,12 +68,20 @@ impl StatusFold {
     /// A task's status.
     #[must_use]
     pub fn task(&self, connector: &str, task: u32) -> Option<&Status> {
-        self.tasks.get(connector)?.get(&task)
+        Some(&self.tasks.get(connector)?.get(&task)?.status)
+    }
+
+    /// Whether the last worker that had a task told that it has stopped it.
+    ///
+    /// The status may still say RUNNING: told in the generation in which the task began, UNASSIGNED is taken for late, here as in Java.
+    #[must_use]
+    pub fn is_given_up(&self, connector: &str, task: u32) -> bool {
+        self.tasks.get(connector).and_then(|tasks| tasks.get(&task)).is_some_and(|entry| entry.is_given_up)
     }
 
     /// The statuses of a connector's tasks.
     pub fn tasks(&self, connector: &str) -> impl Iterator<Item = (u32, &Status)> {
-        self.tasks.get(connector).into_iter().flatten().map(|(task, status)| (*task, status))
+        self.tasks.get(connector).into_iter().flatten().map(|(task, entry)| (*task, &entry.status))
     }
 
     /// The connectors that have a status.
@@ -108,11 +124,15 @@ impl StatusFold {
             }
             (Subject::Task(connector, task), Some(members)) => {
                 let status = records::read_status(&members)?;
-                match self.task(connector, task) {
-                    // The worker that gave the task up told it late.
-                    Some(known) if is_stale(known, &status) => {}
+                let tasks = self.tasks.entry(connector.to_owned()).or_default();
+                match tasks.get_mut(&task) {
+                    // The worker that gave the task up told it late, or another runs it by now.
+                    Some(known) if is_stale(&known.status, &status) => {
+                        known.is_given_up |= known.status.worker_id == status.worker_id;
+                    }
                     _ => {
-                        self.tasks.entry(connector.to_owned()).or_default().insert(task, status);
+                        let is_given_up = status.state == State::Unassigned;
+                        tasks.insert(task, TaskEntry { status, is_given_up });
                     }
                 }
             }

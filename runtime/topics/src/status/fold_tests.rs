@@ -54,6 +54,24 @@ fn a_task_that_runs_is_not_unassigned_by_a_worker_that_tells_it_late() {
 }
 
 #[test]
+fn a_task_is_given_up_when_its_last_worker_says_so_whatever_its_status_shows() {
+    let by = |worker: &str, state: &str, generation: i32| told(state, generation).replace("host:8083", worker);
+    let mut fold = StatusFold::default();
+    apply(&mut fold, "status-task-c-0", &by("a:1", "RUNNING", 5));
+    assert!(!fold.is_given_up("c", 0));
+    apply(&mut fold, "status-task-c-0", &by("b:1", "UNASSIGNED", 5));
+    assert!(!fold.is_given_up("c", 0), "told by one who had it before");
+    apply(&mut fold, "status-task-c-0", &by("a:1", "UNASSIGNED", 5));
+    assert!(fold.is_given_up("c", 0) && fold.task("c", 0).unwrap().state == State::Running);
+    apply(&mut fold, "status-task-c-0", &by("b:1", "RUNNING", 6));
+    assert!(!fold.is_given_up("c", 0), "another has begun");
+    apply(&mut fold, "status-task-c-0", &by("b:1", "UNASSIGNED", 7));
+    assert!(fold.is_given_up("c", 0) && !fold.is_given_up("c", 1));
+    apply(&mut fold, "status-task-c-0", &by("b:1", "FAILED", 7));
+    assert!(!fold.is_given_up("c", 0));
+}
+
+#[test]
 fn connectors_are_unassigned_whoever_tells_it() {
     let mut fold = StatusFold::default();
     apply(&mut fold, "status-connector-c", &told("RUNNING", 5));

@@ -177,6 +177,12 @@ impl StatusTopic {
         self.inner.shared.lock().fold.tasks(connector).map(|(task, status)| (task, status.clone())).collect()
     }
 
+    /// Whether the last worker that had a task told that it has stopped it; see [`StatusFold::is_given_up`].
+    #[must_use]
+    pub fn is_given_up(&self, connector: &str, task: u32) -> bool {
+        self.inner.shared.lock().fold.is_given_up(connector, task)
+    }
+
     /// The connectors that have a status.
     #[must_use]
     pub fn connectors(&self) -> BTreeSet<String> {
