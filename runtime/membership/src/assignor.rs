@@ -23,7 +23,7 @@ pub struct Configured {
 
 impl Configured {
     /// All that can be said on the wire: names beyond [`NAME_BYTES_MAX`] cannot, and are never assigned.
-    pub(crate) fn load(&self) -> Load {
+    pub fn load(&self) -> Load {
         let mut load = Load::default();
         for (connector, tasks) in self.tasks.iter().filter(|(connector, _)| connector.len() <= NAME_BYTES_MAX) {
             load.connectors.insert(connector.clone());
@@ -99,6 +99,12 @@ impl Assignor {
     /// Forgets all rounds: for when another member leads, or we have left the group. What we knew is then no longer what holds.
     pub fn forget(&mut self) {
         self.incremental = Incremental::new(self.incremental.delay_max());
+    }
+
+    /// Begins to lead a group that has lived before: forgets all rounds, and takes `lost`, which workers that are gone left behind, for
+    /// what was assigned to them. It waits for their return. `last_completed_generation` as in the [`Round`] that follows.
+    pub fn take_over(&mut self, lost: Load, last_completed_generation: i32) {
+        self.incremental.take_over(lost, last_completed_generation);
     }
 
     /// Deals everything out. `now_ms` is of any clock that only goes forward.

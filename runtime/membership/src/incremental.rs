@@ -13,7 +13,8 @@
 //!
 //! Revocations for the sake of balance in round after round (workers that flap) are put off too, by 40 ms, 1.6 s, 64 s… up to `delay_max`.
 //!
-//! The memory is the leader's alone. A new leader begins with none: what departed workers held then counts as new and is handed out at once.
+//! The memory is the leader's alone. A new leader begins with none, and what departed workers held then counts as new and is handed out at
+//! once; unless it is told what they left behind ([`Incremental::take_over`]).
 //!
 //! Differences from Java, all allowed for by the protocol: which member keeps one item more than others is by member id here and by hash
 //! there; and what runs but is no longer configured is revoked even if we did not lead when it was assigned.
@@ -65,6 +66,15 @@ impl Incremental {
 
     pub(crate) fn delay_max(&self) -> Duration {
         Duration::from_millis(self.delay_max_ms.unsigned_abs())
+    }
+
+    /// Begins to lead a group that has lived before: `lost` is what workers that are gone left behind, and waits for them as if this leader had
+    /// assigned it in `last_completed_generation`.
+    pub(crate) fn take_over(&mut self, lost: Load, last_completed_generation: i32) {
+        // One stands for all who are gone; no member has an empty id.
+        let members = if lost.is_empty() { BTreeSet::new() } else { BTreeSet::from([String::new()]) };
+        let generation = last_completed_generation;
+        *self = Self { assigned: lost, members, generation, ..Self::new(self.delay_max()) };
     }
 
     /// One round: each member's part, and the delay in milliseconds. `going` are members that are here for the last time, with nothing: they get

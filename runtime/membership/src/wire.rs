@@ -61,7 +61,7 @@ impl MemberState {
     }
 
     /// What the member runs.
-    pub(crate) fn load(&self) -> Load {
+    pub fn load(&self) -> Load {
         self.allocation.as_ref().map(|allocation| allocation.assigned.clone()).unwrap_or_default()
     }
 }

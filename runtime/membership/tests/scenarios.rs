@@ -267,6 +267,69 @@ fn leader_leaves() {
     cluster.check_complete();
 }
 
+/// Beyond A13: told what the old leader left behind, the new one waits for it as for anybody else.
+#[test]
+fn a_new_leader_keeps_what_was_left_behind_for_the_worker_that_comes_back() {
+    let mut cluster = Cluster::new(DELAY_MAX_MS, &["m1", "m2", "m3"], &[("a", 4), ("b", 5)]);
+    cluster.settle();
+    let (second, third) = (cluster.held["m2"].clone(), cluster.held["m3"].clone());
+    let lost = cluster.leave("m1");
+    cluster.assignor.take_over(lost.clone(), cluster.last_completed);
+    let alone = cluster.round();
+    assert_eq!((alone.delay, assigned(&alone), revoked(&alone)), (Duration::from_millis(DELAY_MAX_MS), 0, 0));
+    cluster.pass(alone.delay / 3);
+    cluster.join("m1 again");
+    let back = cluster.round();
+    assert_eq!((back.delay, assigned(&back)), (Duration::from_millis(DELAY_MAX_MS) * 2 / 3, 0));
+    cluster.pass(back.delay);
+    let expired = cluster.round();
+    assert_eq!(expired.assignments["m1 again"].assigned, lost);
+    assert_eq!((expired.delay, revoked(&expired)), (NO_DELAY, 0));
+    assert_eq!((&cluster.held["m2"], &cluster.held["m3"]), (&second, &third), "nothing else moved");
+    cluster.settle();
+    cluster.check_complete();
+}
+
+#[test]
+fn a_new_leader_waits_no_longer_than_the_delay_for_who_does_not_come_back() {
+    let mut cluster = Cluster::new(DELAY_MAX_MS, &["m1", "m2", "m3"], &[("a", 4), ("b", 4)]);
+    cluster.settle();
+    let lost = cluster.leave("m1");
+    // Its first round reaches nobody; the second begins anew.
+    cluster.assignor.take_over(lost.clone(), cluster.last_completed);
+    cluster.round_for(ConnectProtocol::Sessioned, Delivery::None);
+    cluster.assignor.take_over(lost, cluster.last_completed);
+    let delay = cluster.round().delay;
+    cluster.pass(delay);
+    let expired = cluster.round();
+    assert_eq!((delay, expired.delay, revoked(&expired)), (Duration::from_millis(DELAY_MAX_MS), NO_DELAY, 0));
+    cluster.check_complete();
+}
+
+#[test]
+fn who_is_back_before_the_new_leaders_first_round_gets_what_it_had_at_once() {
+    let mut cluster = Cluster::new(DELAY_MAX_MS, &["m1", "m2", "m3"], &[("a", 4), ("b", 5)]);
+    cluster.settle();
+    let lost = cluster.leave("m1");
+    cluster.join("m1 again");
+    cluster.assignor.take_over(Load::default(), cluster.last_completed);
+    let first = cluster.round();
+    assert_eq!((first.delay, revoked(&first)), (NO_DELAY, 0));
+    assert_eq!(first.assignments["m1 again"].assigned.tasks, lost.tasks);
+    assert_eq!(revoked(&cluster.round()), 0);
+    cluster.check_complete();
+}
+
+#[test]
+fn with_a_delay_of_zero_a_new_leader_waits_for_nobody() {
+    let mut cluster = Cluster::new(0, &["m1", "m2"], &[("a", 4)]);
+    cluster.settle();
+    let lost = cluster.leave("m1");
+    cluster.assignor.take_over(lost, cluster.last_completed);
+    assert_eq!(cluster.round().delay, NO_DELAY);
+    cluster.check_complete();
+}
+
 /// Scenario A14.
 #[test]
 fn delay_zero() {
