@@ -241,7 +241,7 @@ impl Running {
 }
 
 /// `host:port` of the advertised URL, as statuses name a worker.
-fn worker_id(url: &str) -> String {
+pub(crate) fn worker_id(url: &str) -> String {
     let host = url.split_once("://").map_or(url, |(_, rest)| rest);
     host.trim_end_matches('/').to_owned()
 }

@@ -2,6 +2,7 @@
 
 pub mod backoff;
 pub mod fencing;
+pub mod left_behind;
 pub mod reconfigure;
 pub mod restart;
 pub mod session_key;

@@ -21,7 +21,7 @@ impl Tick {
         match event {
             GroupEvent::Offer { cause } => self.offer(&cause).await,
             GroupEvent::Lead { generation, protocol, member_id, members } => {
-                self.lead(generation, &protocol, &member_id, members);
+                self.lead(generation, &protocol, &member_id, members).await;
             }
             GroupEvent::Assigned { generation, protocol, member_id, leader_id, assignment } => {
                 self.parts.view.begin_stage("taking its part of a rebalance");
@@ -76,7 +76,7 @@ impl Tick {
         self.parts.member.offer(protocols.collect());
     }
 
-    fn lead(&mut self, generation: i32, protocol: &str, member_id: &str, members: Vec<(String, bytes::Bytes)>) {
+    async fn lead(&mut self, generation: i32, protocol: &str, member_id: &str, members: Vec<(String, bytes::Bytes)>) {
         let Some(protocol) = ConnectProtocol::from_name(protocol) else {
             tracing::error!(protocol, "the coordinator chose a protocol that was not offered");
             return self.parts.member.assign(Vec::new());
@@ -91,6 +91,7 @@ impl Tick {
                 Err(problem) => tracing::error!(member, "a member's metadata can't be read: {problem}"),
             }
         }
+        self.inherit(protocol, &states).await;
         let round = Round {
             protocol,
             leader: member_id.to_owned(),
@@ -125,6 +126,8 @@ impl Tick {
         // What was revoked is done with; reported again it would look like a second revocation.
         assignment.revoked = Load::default();
         let leads = assignment.leader == member_id;
+        // A leader whose first round failed has still not dealt anything out.
+        self.is_heir = !leads || (self.is_heir && new.failed());
         let group = GroupView {
             generation,
             protocol: Some(protocol),
@@ -195,6 +198,7 @@ impl Tick {
     pub(super) async fn recover_read(&mut self, stop: &oncewire_api::StopSignal) {
         self.parts.view.begin_stage("catching up with the config topic");
         self.parts.member.leave("can't catch up with the config topic", STEP_BACK_MAX).await;
+        self.is_heir = false;
         self.parts.view.update_group(|group| {
             group.rebalancing = true;
             group.member = false;
@@ -222,6 +226,7 @@ impl Tick {
     }
 
     async fn on_lost(&mut self, cause: Lost) {
+        self.is_heir = false;
         self.parts.view.update_group(|group| {
             group.rebalancing = true;
             group.leads = false;
@@ -250,7 +255,7 @@ impl Tick {
 }
 
 /// What is to be run, from a snapshot.
-fn configured(snapshot: &ConfigSnapshot) -> Configured {
+pub(super) fn configured(snapshot: &ConfigSnapshot) -> Configured {
     let connectors = snapshot.connectors();
     let tasks = connectors.map(|connector| {
         let tasks = snapshot.tasks(connector).into_iter().filter_map(|task| i32::try_from(task).ok()).collect();

@@ -10,6 +10,7 @@ mod fence;
 mod gate;
 mod group;
 pub mod handle;
+mod heir;
 mod job;
 mod leader;
 mod offsets;

@@ -87,6 +87,8 @@ pub struct Tick {
     pub(super) owners: LeaderState,
     pub(super) held: Option<Held>,
     pub(super) last_completed_generation: i32,
+    /// A member without a break since an assignment of another leader: it knows that the group lived on, and not who has left.
+    pub(super) is_heir: bool,
     pub(super) unsync: Backoff,
     /// The config topic could not be read in time: nothing goes on before it was.
     pub(super) must_read: bool,
@@ -131,6 +133,7 @@ impl Tick {
             owners: LeaderState::default(),
             held: None,
             last_completed_generation: -1,
+            is_heir: false,
             unsync: Backoff::new(config.rebalance_delay_max, config.unsync_backoff),
             must_read: false,
             claim_at: None,

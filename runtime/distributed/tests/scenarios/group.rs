@@ -134,7 +134,92 @@ async fn worker_leaves_for_good() {
     group.close([first]).await;
 }
 
-/// A13: a new leader knows nothing of what was lost, so nobody waits, whatever the delay.
+/// Beyond A11: the leader's work waits for it too, although its successor was never told who had what.
+#[tokio::test]
+async fn a_rolling_restart_starts_each_task_once_more() {
+    const TASKS: usize = 6;
+    let group = Group::with(&[("scheduled.rebalance.max.delay.ms", "2500")]).await;
+    let mut nodes = vec![group.join().await, group.join().await, group.join().await];
+    nodes[0].rest.create("c", &group.scripted(&[("tasks", &TASKS.to_string())])).await;
+    let starts = || (0..TASKS).map(|task| group.stage.count(&format!("task {task} start"))).collect::<Vec<_>>();
+    let shared = |status: &Value, nodes: &[Node]| nodes.iter().all(|node| running_on(status, node) == Some(2));
+    nodes[0].rest.until_status("c", "all work", |status| shared(status, &nodes)).await;
+    assert_eq!(starts(), [1; TASKS]);
+    // The oldest leads, and goes last.
+    for place in [2, 1, 0] {
+        let node = nodes.remove(place);
+        let listener = format!("http://{}", node.id());
+        node.stop().await;
+        nodes.insert(place, group.join_with(&[("listeners", &listener)]).await);
+        nodes[0].rest.until_status("c", "all work", |status| shared(status, &nodes)).await;
+    }
+    group.until_delivered(u32::try_from(TASKS).unwrap(), 3).await;
+    assert_eq!(starts(), [2; TASKS], "{:?}", group.stage.events());
+    group.close(nodes).await;
+}
+
+/// Beyond A12: so does a leader that comes back elsewhere; one that does not is not waited for beyond the delay.
+#[tokio::test]
+async fn a_leader_that_stays_away_is_not_waited_for_beyond_the_delay() {
+    let group = Group::with(&[("scheduled.rebalance.max.delay.ms", "1000")]).await;
+    let first = group.join().await;
+    first.rest.create("c", &group.scripted(&[("tasks", "2")])).await;
+    let second = group.join().await;
+    first.rest.until_status("c", "a task moves", |status| running_on(status, &second) == Some(1)).await;
+    first.stop().await;
+    let elsewhere = group.join().await;
+    let shared = |status: &Value| running_on(status, &second) == Some(1) && running_on(status, &elsewhere) == Some(1);
+    second.rest.until_status("c", "the newcomer has what was left", shared).await;
+    second.stop().await;
+    elsewhere.rest.until_status("c", "all are here", |status| running_on(status, &elsewhere) == Some(2)).await;
+    group.close([elsewhere]).await;
+}
+
+/// Nobody waits for a leader that has handed its work over.
+#[tokio::test]
+async fn a_drained_leader_is_not_waited_for() {
+    let group = Group::with(&[("scheduled.rebalance.max.delay.ms", "600000")]).await;
+    let first = group.join().await;
+    first.rest.create("c", &group.scripted(&[("tasks", "4")])).await;
+    let second = group.join().await;
+    first.rest.until_status("c", "two tasks move", |status| running_on(status, &second) == Some(2)).await;
+    eventually("it is drained", async || {
+        let answer = first.rest.send("POST", "/worker/drain", None).await;
+        if answer.body["state"] == "DRAINED" { Ok(()) } else { Err(answer.to_string()) }
+    })
+    .await;
+    first.stop().await;
+    second.rest.until_status("c", "all are there", |status| running_on(status, &second) == Some(4)).await;
+    let config = group.scripted(&[("records", "0")]);
+    eventually("the other leads", async || {
+        let answer = second.rest.send("PUT", "/connectors/d/config", Some(&config)).await;
+        if matches!(answer.status, 200 | 201) { Ok(()) } else { Err(answer.to_string()) }
+    })
+    .await;
+    second.rest.until_states("d", "RUNNING", &["RUNNING"]).await;
+    group.until_delivered(4, 3).await;
+    group.close([second]).await;
+}
+
+/// A whole cluster that was stopped in good order starts at once: whoever comes first leads, and is nobody's heir.
+#[tokio::test]
+async fn after_a_cold_start_nobody_waits() {
+    let group = Group::with(&[("scheduled.rebalance.max.delay.ms", "600000")]).await;
+    let first = group.join().await;
+    first.rest.create("c", &group.scripted(&[("tasks", "2")])).await;
+    let second = group.join().await;
+    first.rest.until_status("c", "a task moves", |status| running_on(status, &second) == Some(1)).await;
+    first.stop().await;
+    second.stop().await;
+    let third = group.join().await;
+    third.rest.until_status("c", "all are here", |status| running_on(status, &third) == Some(2)).await;
+    let fourth = group.join().await;
+    third.rest.until_status("c", "a task moves", |status| running_on(status, &fourth) == Some(1)).await;
+    group.until_delivered(2, 3).await;
+    group.close([third, fourth]).await;
+}
+
+/// A13: a leader that was killed told nobody, and a new one knows nothing of what was lost; so nobody waits, whatever the delay.
 #[tokio::test]
 async fn leader_leaves() {
     let group = Group::with(&[("scheduled.rebalance.max.delay.ms", "600000"), ("session.timeout.ms", "1500")]).await;
