@@ -19,6 +19,7 @@ mod heartbeat;
 mod init_producer_id;
 pub(crate) mod join_group;
 mod leave_group;
+mod list_groups;
 mod list_offsets;
 mod list_transactions;
 mod metadata;
@@ -60,6 +61,7 @@ pub(crate) const SERVED: &[(ApiKey, VersionRange)] = &[
     (ApiKey::SyncGroup, VersionRange { min: 0, max: 5 }),
     (ApiKey::Heartbeat, VersionRange { min: 0, max: 4 }),
     (ApiKey::LeaveGroup, VersionRange { min: 0, max: 5 }),
+    (ApiKey::ListGroups, VersionRange { min: 0, max: 5 }),
 ];
 
 /// A decoded request.
@@ -107,6 +109,8 @@ pub enum Request {
     Heartbeat(kafka::HeartbeatRequest),
     #[allow(missing_docs, reason = "as above")]
     LeaveGroup(kafka::LeaveGroupRequest),
+    #[allow(missing_docs, reason = "as above")]
+    ListGroups(kafka::ListGroupsRequest),
 }
 
 /// A response, not yet encoded: that happens outside the broker's lock.
@@ -154,6 +158,8 @@ pub enum Response {
     Heartbeat(kafka::HeartbeatResponse),
     #[allow(missing_docs, reason = "as above")]
     LeaveGroup(kafka::LeaveGroupResponse),
+    #[allow(missing_docs, reason = "as above")]
+    ListGroups(kafka::ListGroupsResponse),
 }
 
 /// A request with the API and the version that it came in, which decide what it means.
@@ -205,6 +211,7 @@ impl Call {
             ApiKey::SyncGroup => Request::SyncGroup(frame::decode_request(api, version, body)?),
             ApiKey::Heartbeat => Request::Heartbeat(frame::decode_request(api, version, body)?),
             ApiKey::LeaveGroup => Request::LeaveGroup(frame::decode_request(api, version, body)?),
+            ApiKey::ListGroups => Request::ListGroups(frame::decode_request(api, version, body)?),
             _ => return Err(WireError::UnsupportedVersion { api, version }),
         };
         Ok(Self { api, version, request })
@@ -242,6 +249,7 @@ impl Call {
             Request::SyncGroup(_) => Response::SyncGroup(sync_group::refuse(code)),
             Request::Heartbeat(_) => Response::Heartbeat(heartbeat::refuse(code)),
             Request::LeaveGroup(_) => Response::LeaveGroup(leave_group::refuse(code)),
+            Request::ListGroups(_) => Response::ListGroups(list_groups::refuse(code)),
         }
     }
 }
@@ -274,6 +282,7 @@ impl Response {
             Response::SyncGroup(body) => frame::encode_response(api, version, correlation_id, body),
             Response::Heartbeat(body) => frame::encode_response(api, version, correlation_id, body),
             Response::LeaveGroup(body) => frame::encode_response(api, version, correlation_id, body),
+            Response::ListGroups(body) => frame::encode_response(api, version, correlation_id, body),
         }
     }
 }
@@ -284,6 +293,7 @@ pub(crate) fn serve(broker: &mut Broker, now: Timestamp, version: i16, request: 
         Request::Produce(_) | Request::Fetch(_) | Request::JoinGroup(_) | Request::SyncGroup(_) => return None,
         Request::Heartbeat(request) => Response::Heartbeat(heartbeat::serve(broker, now, request)),
         Request::LeaveGroup(request) => Response::LeaveGroup(leave_group::serve(broker, now, version, request)),
+        Request::ListGroups(request) => Response::ListGroups(list_groups::serve(broker, version, request)),
         Request::ListOffsets(request) => Response::ListOffsets(list_offsets::serve(broker, request)),
         Request::Metadata(request) => Response::Metadata(metadata::serve(broker, version, request)),
         Request::FindCoordinator(request) => {

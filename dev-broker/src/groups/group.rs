@@ -65,6 +65,20 @@ impl Group {
         self.members.len() + self.named.len()
     }
 
+    pub(super) fn protocol_type(&self) -> &str {
+        &self.protocol_type
+    }
+
+    /// Kafka's name of the state.
+    pub(super) fn state(&self) -> &'static str {
+        match self.phase {
+            Phase::Empty => "Empty",
+            Phase::Preparing { .. } => "PreparingRebalance",
+            Phase::Completing { .. } => "CompletingRebalance",
+            Phase::Stable => "Stable",
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -102,6 +102,15 @@ impl Desk {
     }
 }
 
+/// A group as a listing shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Listed<'a> {
+    pub(crate) group_id: &'a str,
+    pub(crate) protocol_type: &'a str,
+    /// Kafka's name of it.
+    pub(crate) state: &'static str,
+}
+
 /// All groups of the broker.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
@@ -171,6 +180,15 @@ impl Groups {
     pub(crate) fn leave(&mut self, now: Timestamp, group_id: &str, member_id: &str) -> Result<(), ResponseError> {
         let group = self.groups.get_mut(group_id).ok_or(ResponseError::UnknownMemberId)?;
         group.leave(now, member_id, &mut self.desk)
+    }
+
+    /// All groups that have members, or had some until a moment ago.
+    pub(crate) fn list(&self) -> impl Iterator<Item = Listed<'_>> {
+        self.groups.iter().map(|(group_id, group)| Listed {
+            group_id,
+            protocol_type: group.protocol_type(),
+            state: group.state(),
+        })
     }
 
     /// Sessions that end, and rebalances that have waited for long enough.

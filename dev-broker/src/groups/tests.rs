@@ -176,3 +176,22 @@ fn a_group_that_everybody_left_keeps_no_id() {
     let three = story.name();
     assert_eq!(joined(story.join(asked(&three, &["p"]))).leader, three);
 }
+
+#[test]
+fn a_listing_shows_kind_and_state_of_each_group() {
+    let (mut story, one, two) = Story::pair();
+    let state = |story: &Story| {
+        let listed: Vec<_> = story.groups.list().map(|one| (one.group_id, one.protocol_type, one.state)).collect();
+        match listed[..] {
+            [("g", "connect", state)] => state,
+            _ => panic!("{listed:?}"),
+        }
+    };
+    assert_eq!(state(&story), "CompletingRebalance");
+    story.sync(&one, 2, &[(&one, b"a"), (&two, b"b")]);
+    assert_eq!(state(&story), "Stable");
+    story.groups.leave(story.now, "g", &two).unwrap();
+    assert_eq!(state(&story), "PreparingRebalance");
+    story.groups.leave(story.now, "g", &one).unwrap();
+    assert_eq!(state(&story), "Empty");
+}
