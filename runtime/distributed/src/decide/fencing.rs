@@ -32,11 +32,18 @@ pub fn fencing(group_id: &str, connector: &str, pending: bool, recorded: Option<
         None => Fencing::Record { tasks },
         // The one new task has the id of the one old task: its InitProducerId fences it.
         Some(1) if tasks == 1 => Fencing::Record { tasks },
-        Some(recorded) => {
-            let ids = (0..recorded).map(|task| format!("{group_id}-{connector}-{task}")).collect();
-            Fencing::Fence { ids, tasks }
-        }
+        Some(recorded) => Fencing::Fence { ids: ids(group_id, connector, recorded), tasks },
     }
+}
+
+/// The transactional ids that a connector may have used whose tasks are gone and have no successors: of the tasks that were let
+/// in last, and of those that it had.
+pub fn left_behind(group_id: &str, connector: &str, recorded: Option<u32>, tasks: u32) -> Vec<String> {
+    ids(group_id, connector, recorded.unwrap_or(0).max(tasks))
+}
+
+fn ids(group_id: &str, connector: &str, tasks: u32) -> Vec<String> {
+    (0..tasks).map(|task| format!("{group_id}-{connector}-{task}")).collect()
 }
 
 #[cfg(test)]
@@ -67,5 +74,12 @@ mod tests {
         let ids = vec!["g-c-0".to_owned(), "g-c-1".to_owned(), "g-c-2".to_owned()];
         assert_eq!(fencing("g", "c", true, Some(3), 5), Fencing::Fence { ids, tasks: 5 });
         assert!(matches!(fencing("g", "c", true, Some(2), 1), Fencing::Fence { ids, tasks: 1 } if ids.len() == 2));
+    }
+
+    #[test]
+    fn what_is_left_behind_is_all_that_was_let_in_and_all_that_there_was() {
+        assert_eq!(left_behind("g", "c", Some(2), 1), ["g-c-0", "g-c-1"]);
+        assert_eq!(left_behind("g", "c", Some(1), 2), ["g-c-0", "g-c-1"]);
+        assert!(left_behind("g", "c", None, 0).is_empty());
     }
 }

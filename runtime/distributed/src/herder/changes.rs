@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! connector added, removed; tasks committed → rebalance, one for a wave of them (tasks of the connector that run here stop at once)
+//! connector deleted and made again           → what runs here of the old one stops at once
 //! connector reconfigured                    → its instance here starts anew, and then looks at its tasks
 //! target state                              → applied to what runs here
 //! restart, logger level                     → carried out on what is here
@@ -24,6 +25,7 @@ impl Tick {
             tracing::warn!("the config topic can't be followed: {trouble}");
         }
         self.apply(changes).await;
+        self.parts.view.note_config_changes();
     }
 
     async fn apply(&mut self, changes: Changes) {
@@ -37,6 +39,7 @@ impl Tick {
         for connector in &changes.task_commits {
             self.rounds.supersede(connector);
         }
+        self.stop_predecessors(&changes).await;
         if !eager {
             self.stop_recommitted_tasks(&changes).await;
         }
@@ -51,6 +54,17 @@ impl Tick {
         }
         if rebalance {
             self.wave.note(Instant::now());
+        }
+    }
+
+    /// What runs here of a connector that was deleted and made again before a round took it away is not the new one's: it would
+    /// be taken for it by the next round, and never be started.
+    async fn stop_predecessors(&mut self, changes: &Changes) {
+        let mut load = self.running();
+        load.connectors.retain(|connector| changes.added.contains(connector));
+        load.tasks.retain(|task| changes.added.contains(&task.connector));
+        if !load.is_empty() {
+            self.stop_load(&load).await;
         }
     }
 

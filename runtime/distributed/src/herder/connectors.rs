@@ -59,11 +59,14 @@ impl Tick {
         if !self.leads() {
             return Err(not_leader(&self.parts.view));
         }
-        if !self.parts.view.snapshot().contains(name) {
+        let before = self.parts.view.snapshot();
+        if !before.contains(name) {
             return Err(unknown_connector(name));
         }
         let written = self.parts.view.configs.remove_connector(name).await;
-        self.written(written)
+        self.written(written)?;
+        self.leave_behind(&before, name);
+        Ok(())
     }
 
     /// Pauses or resumes; any worker may.
@@ -80,11 +83,13 @@ impl Tick {
         if !self.leads() {
             return Err(not_leader(&self.parts.view));
         }
-        if !self.parts.view.snapshot().contains(name) {
+        let before = self.parts.view.snapshot();
+        if !before.contains(name) {
             return Err(HerderError::NotFound(format!("Unknown connector {name}")));
         }
         let written = self.parts.view.configs.put_task_configs(name, &[]).await;
         self.written(written)?;
+        self.leave_behind(&before, name);
         let written = self.parts.view.configs.put_target_state(name, TargetState::Stopped).await;
         self.written(written)?;
         let read = self.parts.view.configs.refresh(self.parts.config.sync_timeout).await;

@@ -15,6 +15,7 @@ use crate::decide::fencing::{Fencing, fencing};
 use oncewire_api::Properties;
 use oncewire_client::admin::Admin;
 use oncewire_client::cluster::Cluster;
+use oncewire_client::config::ClientConfig;
 use oncewire_rest::HerderError;
 use oncewire_rest::model::ConnectorType;
 use oncewire_worker::config::clients::admin_client;
@@ -59,6 +60,17 @@ impl Rounds {
         }
     }
 
+    /// Begins a round that lets nobody in: who comes meanwhile is seen to when it has ended.
+    pub(super) fn occupy(&mut self, connector: &str) {
+        let round = ActiveRound { waiters: Vec::new(), late: Vec::new(), generation: 0, tasks: 0, superseded: true };
+        self.0.insert(connector.to_owned(), round);
+    }
+
+    /// Whether a round of this connector is under way.
+    pub(super) fn contains(&self, connector: &str) -> bool {
+        self.0.contains_key(connector)
+    }
+
     /// The worker stops.
     pub(super) fn fail_all(&mut self, error: &HerderError) {
         for round in std::mem::take(&mut self.0).into_values() {
@@ -97,6 +109,8 @@ impl Tick {
         if crate::kinds::kind(&self.parts.registry, config) != ConnectorType::Source {
             return waiter.fail(HerderError::BadRequest(format!("Connector {name} is not a source connector")));
         }
+        // What is left behind is fenced by this round, or by the one new task's own start.
+        self.leftovers.forget(&name);
         let (pending, recorded) = (snapshot.pending_fencing(&name), snapshot.task_count_record(&name));
         match fencing(&self.parts.config.group_id, &name, pending, recorded, snapshot.task_count(&name)) {
             Fencing::NotNeeded => self.let_in(waiter),
@@ -163,6 +177,22 @@ impl Tick {
         }
     }
 
+    /// Ids without an owner were fenced, or not: that is no reason to keep anybody waiting.
+    pub(super) async fn on_leftovers_fenced(&mut self, connector: String, result: Result<(), String>) {
+        match result {
+            Ok(()) => tracing::debug!(connector, "fenced what its tasks may have left open"),
+            Err(problem) => tracing::warn!(
+                connector,
+                "the connector's tasks are gone, but what they may have left open is not aborted before its time-out: {problem}"
+            ),
+        }
+        self.end_leftover();
+        let Some(round) = self.rounds.0.remove(&connector) else { return };
+        for waiter in round.waiters.into_iter().chain(round.late) {
+            self.fence(connector.clone(), waiter).await;
+        }
+    }
+
     async fn end_round(
         &mut self,
         connector: &str,
@@ -194,13 +224,13 @@ impl Tick {
     }
 }
 
-/// Fences with the connector's own rights.
-async fn fence_ids(client: oncewire_client::config::ClientConfig, ids: &[String]) -> Result<(), String> {
-    let cluster = Cluster::connect(client).await.map_err(|error| error.to_string())?;
+/// Fences with the connector's own rights. The error names every id that could not be fenced.
+pub(super) async fn fence_ids(client: ClientConfig, ids: &[String]) -> Result<(), String> {
+    let cluster = Cluster::connect(client).await.map_err(|error| format!("{}: {error}", ids.join(", ")))?;
     let fenced = Admin::new(cluster.clone()).fence_producers(ids, FENCE_TIMEOUT, ROUND_MAX).await;
     cluster.close().await;
-    for (id, result) in fenced {
-        result.map_err(|error| format!("transactional id {id:?} can't be fenced: {error}"))?;
-    }
-    Ok(())
+    let failed = fenced.into_iter().filter_map(|(id, result)| Some((id, result.err()?)));
+    let failed: Vec<String> =
+        failed.map(|(id, error)| format!("transactional id {id:?} can't be fenced: {error}")).collect();
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
 }

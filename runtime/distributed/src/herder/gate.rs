@@ -2,11 +2,12 @@
 //! once its producer has the transactional id, that it is still wanted.
 //!
 //! A leader that is not known, moves, or has not distributed its key yet is asked again for a while: Java fails the task then
-//! and waits for a person.
+//! and waits for a person. It is asked again when what the answer depends on is different (the group, its leader, the key), else
+//! after a back-off.
 
 use super::command::Command;
 use crate::decide::backoff::repeat_wait;
-use crate::view::View;
+use crate::view::{GroupView, News, View};
 use async_trait::async_trait;
 use oncewire_rest::herder::Answer;
 use oncewire_rest::{HerderError, RestClient, SigningKey};
@@ -39,6 +40,7 @@ impl TaskGate for Gate {
         let deadline = Instant::now() + FENCE_PATIENCE;
         let mut attempt = 1;
         loop {
+            let (mut news, asked_in) = (self.view.news(), self.circumstances());
             // A task that starts again by itself may have become old meanwhile; its producer would fence the new one's.
             if self.view.snapshot().generation(&self.connector) != self.generation {
                 return Err(GateRefusal::Final(old(&self.connector, self.task)));
@@ -56,8 +58,9 @@ impl TaskGate for Gate {
                 return Err(GateRefusal::Passing(problem));
             }
             tracing::debug!(connector = self.connector, task = self.task, "fencing is asked for again: {problem}");
-            tokio::time::sleep(wait).await;
-            attempt += 1;
+            if tokio::time::timeout(wait, self.circumstances_differ(&mut news, &asked_in)).await.is_err() {
+                attempt += 1;
+            }
         }
     }
 
@@ -76,7 +79,31 @@ impl TaskGate for Gate {
     }
 }
 
+/// What the answer to a question depends on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Circumstances {
+    group: GroupView,
+    generation: u64,
+    key_created_ms: Option<i64>,
+}
+
 impl Gate {
+    fn circumstances(&self) -> Circumstances {
+        let snapshot = self.view.snapshot();
+        Circumstances {
+            group: self.view.group(),
+            generation: snapshot.generation(&self.connector),
+            key_created_ms: snapshot.session_key().map(|key| key.created_ms),
+        }
+    }
+
+    /// Returns when they are others than those. Every task that waits looks at each change, but only then asks again.
+    async fn circumstances_differ(&self, news: &mut News, asked_in: &Circumstances) {
+        while self.circumstances() == *asked_in {
+            news.next().await;
+        }
+    }
+
     /// A worker that is out of the group waits until it is in again: the group may have given the task to another, whose producer
     /// this one's would fence. Asked again after the answer, which a worker that slept may have had in its hands for long.
     async fn ask_as_member(&self) -> Answer<()> {

@@ -48,6 +48,13 @@ pub(super) enum Done {
         /// The first failure.
         result: Result<(), String>,
     },
+    /// The ids of a connector's tasks that are gone were fenced.
+    LeftoversFenced {
+        /// The connector.
+        connector: String,
+        /// Which could not be fenced, and why.
+        result: Result<(), String>,
+    },
     /// Offsets were changed.
     OffsetsChanged {
         /// Who waits.

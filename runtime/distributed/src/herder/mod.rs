@@ -13,6 +13,7 @@ pub mod handle;
 mod heir;
 mod job;
 mod leader;
+mod leftovers;
 mod offsets;
 mod restarts;
 mod slept;

@@ -16,6 +16,7 @@
 use super::command::{Command, QUEUE_MAX, Reply};
 use super::fence::Rounds;
 use super::job::{Done, Jobs};
+use super::leftovers::Leftovers;
 use super::slept::Slept;
 use super::tasks::Reconfigurations;
 use super::wave::Wave;
@@ -25,7 +26,7 @@ use crate::view::{View, now_ms};
 use crate::wishes::Wishes;
 use oncewire_api::StopSignal;
 use oncewire_api::plugin::PluginRegistry;
-use oncewire_client::group::GroupMember;
+use oncewire_client::group::{GroupEvent, GroupMember};
 use oncewire_membership::{Assignment, Assignor, Backoff, ConnectProtocol, LeaderState};
 use oncewire_plugins::providers::ConfigProviders;
 use oncewire_rest::{HerderError, RestClient};
@@ -100,6 +101,7 @@ pub struct Tick {
     pub(super) wave: Wave,
     pub(super) reconfigurations: Reconfigurations,
     pub(super) rounds: Rounds,
+    pub(super) leftovers: Leftovers,
     pub(super) slept: Slept,
     pub(super) wishes: Wishes,
     pub(super) jobs: Jobs,
@@ -116,7 +118,7 @@ const STATUS_FLUSH_MAX: Duration = Duration::from_secs(5);
 /// What woke the loop.
 enum Woken {
     Stop,
-    Group(oncewire_client::group::GroupEvent),
+    Group(GroupEvent),
     Command(Command),
     Configs,
     Wishes,
@@ -141,6 +143,7 @@ impl Tick {
             wave: Wave::default(),
             reconfigurations: Reconfigurations::default(),
             rounds: Rounds::default(),
+            leftovers: Leftovers::default(),
             slept: Slept::default(),
             wishes: Wishes::default(),
             jobs: Jobs::default(),
@@ -162,7 +165,12 @@ impl Tick {
             }
             match self.wait(&mut commands, &stop).await {
                 Woken::Stop => break,
-                Woken::Group(event) => self.on_group(event).await,
+                Woken::Group(event) => {
+                    if let GroupEvent::Lead { members, .. } = &event {
+                        self.leftovers.note_round(members);
+                    }
+                    self.on_group(event).await;
+                }
                 Woken::Command(command) => self.on_command(command).await,
                 Woken::Configs => self.on_config_changes().await,
                 Woken::Wishes => self.on_wishes(),
@@ -234,6 +242,7 @@ impl Tick {
             self.rejoin("connectors or tasks were added or removed");
         }
         self.go_on_draining().await;
+        self.fence_leftovers();
     }
 
     pub(super) fn rejoin(&mut self, reason: &str) {
@@ -312,6 +321,7 @@ impl Tick {
             Done::TaskConfigs { connector, result } => self.on_task_configs(connector, result).await,
             Done::Forwarded { connector, result } => self.on_forwarded(&connector, result),
             Done::Fenced { connector, result } => self.on_fenced(connector, result).await,
+            Done::LeftoversFenced { connector, result } => self.on_leftovers_fenced(connector, result).await,
             Done::OffsetsChanged { reply, answer: changed } => answer(reply, changed),
         }
     }

@@ -21,7 +21,7 @@ async fn recorded(group: &Group) -> Vec<i64> {
 }
 
 /// The epoch of a task's transactional id.
-async fn epoch(group: &Group, task: u32) -> i64 {
+pub async fn epoch(group: &Group, task: u32) -> i64 {
     let cluster = group.cluster().await;
     let found = Admin::new(cluster.clone()).describe_transaction(&format!("g-c-{task}")).await.unwrap();
     cluster.close().await;
@@ -29,14 +29,14 @@ async fn epoch(group: &Group, task: u32) -> i64 {
 }
 
 /// The next requests for a producer id suffer.
-fn suffer(group: &Group, fault: Fault) {
+pub fn suffer(group: &Group, fault: Fault) {
     for nth in 1..=500 {
         group.broker.faults().inject(ApiKey::InitProducerId, nth, fault);
     }
 }
 
 /// Creates or changes the connector, and waits until all of its tasks have started with that.
-async fn running(group: &Group, node: &Node, more: &[(&str, &str)], tasks: usize) {
+pub async fn running(group: &Group, node: &Node, more: &[(&str, &str)], tasks: usize) {
     let count = tasks.to_string();
     let config = group.scripted(&[&[("tasks", count.as_str())], more].concat());
     let starts = || (0..tasks).map(|task| group.stage.count(&format!("task {task} start"))).collect::<Vec<_>>();
@@ -44,7 +44,10 @@ async fn running(group: &Group, node: &Node, more: &[(&str, &str)], tasks: usize
     node.rest.must(if has(node).await { 200 } else { 201 }, "PUT", "/connectors/c/config", Some(&config)).await;
     eventually("the tasks start", async || {
         let now = starts();
-        if now.iter().zip(&before).all(|(now, before)| now > before) { Ok(()) } else { Err(format!("{now:?}")) }
+        if now.iter().zip(&before).all(|(now, before)| now > before) {
+            return Ok(());
+        }
+        Err(format!("{now:?}, before {before:?}; {}", node.rest.status("c").await))
     })
     .await;
     node.rest.until_states("c", "RUNNING", &vec!["RUNNING"; tasks]).await;
@@ -205,6 +208,34 @@ async fn fence_denied_acl() {
     group.close([node]).await;
 }
 
+/// E61, generation-moved: a task that is taken away between its InitProducerId and its start does not start.
+#[tokio::test]
+async fn generation_moved_to_another_worker() {
+    let group = Group::new().await;
+    let one = group.join().await;
+    running(&group, &one, &[("records", "0")], 2).await;
+    let asked = || group.broker.requests(ApiKey::InitProducerId);
+    suffer(&group, Fault::DelayAnswer(Duration::from_secs(6)));
+    let before = asked();
+    one.rest.must(202, "POST", "/connectors/c/restart?includeTasks=true", None).await;
+    let starts = [group.stage.count("task 0 start"), group.stage.count("task 1 start")];
+    eventually("both have asked for their ids", async || {
+        let asked = asked() - before;
+        if asked >= 2 { Ok(()) } else { Err(asked.to_string()) }
+    })
+    .await;
+    group.broker.faults().clear();
+    let two = group.join().await;
+    let status = one.rest.until_states("c", "RUNNING", &["RUNNING"; 2]).await;
+    let moved: Vec<usize> = (0..2).filter(|task| tasks_of(&status)[*task]["worker_id"] == two.id()).collect();
+    assert!(!moved.is_empty(), "{status}");
+    for task in moved {
+        let started = group.stage.count(&format!("task {task} start")) - starts[task];
+        assert_eq!(started, 1, "task {task} starts where it is, and not where it was: {:?}", group.stage.events());
+    }
+    group.close([one, two]).await;
+}
+
 /// E71: a record that can't be sent fails its transaction at the commit, whatever is tolerated. With the sequence connector.
 #[tokio::test]
 async fn async_send_failure() {
@@ -249,6 +280,38 @@ async fn own_offsets_topic_refused() {
     let status = node.rest.until_states("c", "RUNNING", &["FAILED"]).await;
     assert!(status.to_string().contains("its own offsets topic"), "{status}");
     group.close([node]).await;
+}
+
+/// E75, separate-offsets-topic: what is written to another cluster has its offsets there, in the same transaction, and a copy of
+/// them in the worker's topic.
+#[tokio::test]
+async fn separate_offsets_topic_on_another_cluster() {
+    let (group, there) = (Group::new().await, Group::new().await);
+    let node = group.join().await;
+    let servers = there.broker.bootstrap();
+    let keys = ["producer", "consumer", "admin"].map(|client| format!("{client}.override.bootstrap.servers"));
+    let elsewhere: Vec<(&str, &str)> = keys.iter().map(|key| (key.as_str(), servers.as_str())).collect();
+    running(&group, &node, &[&elsewhere[..], &[("records", "9")]].concat(), 2).await;
+    there.until_number(2, 9).await;
+    assert!(group.shown().await.is_empty(), "nothing is written where the worker is");
+    let stored = async |group: &Group| group.newest(OFFSETS).await.into_iter().collect::<Vec<_>>();
+    let expected: Vec<(String, Option<String>)> =
+        (0..2).map(|task| (format!(r#"["c",{{"task":"{task}"}}]"#), Some(r#"{"n":9}"#.to_owned()))).collect();
+    assert_eq!(stored(&there).await, expected);
+    eventually("the copies", async || {
+        let copies = stored(&group).await;
+        if copies == expected { Ok(()) } else { Err(format!("{copies:?}")) }
+    })
+    .await;
+    assert_eq!((epoch(&group, 0).await, epoch(&there, 0).await >= 0), (-1, true), "and it is fenced there");
+    node.rest.must(204, "POST", "/connectors/c/tasks/0/restart", None).await;
+    eventually("it goes on where it was", async || {
+        if group.stage.count("task 0 start 9") == 1 { Ok(()) } else { Err(format!("{:?}", group.stage.events())) }
+    })
+    .await;
+    there.delivered().await;
+    group.close([node]).await;
+    there.close([]).await;
 }
 
 /// E76: somebody takes the leader's transactional id; the write that finds out fails, the next one works.
@@ -327,7 +390,7 @@ async fn open(group: &Group) -> Vec<String> {
     listed.filter(|listed| listed.state == TransactionState::Ongoing).map(|listed| listed.transactional_id).collect()
 }
 
-async fn until_open(group: &Group, id: &str) {
+pub async fn until_open(group: &Group, id: &str) {
     eventually("an open transaction", async || {
         let open = open(group).await;
         if open.iter().any(|open| open == id) { Ok(()) } else { Err(format!("{open:?}")) }
@@ -433,9 +496,8 @@ async fn alter_offsets_eos() {
     group.close([node]).await;
 }
 
-/// E84: group `g` with connector `a-b` and group `g-a` with connector `b` have the same transactional ids. A broker that lists groups
-/// has the second one refused (`collision`); the dev broker lists none, and then the newer fences the older, which does not fence
-/// back but fails and says so.
+/// E84: group `g` with connector `a-b` and group `g-a` with connector `b` have the same transactional ids. The second one is refused;
+/// where the groups may not be listed the newer fences the older, which does not fence back but fails and says so.
 #[tokio::test]
 async fn txid_collision() {
     let group = Group::new().await;
@@ -449,7 +511,14 @@ async fn txid_collision() {
         ("status.storage.topic", "other-status"),
     ];
     let other = group.join_with(&other).await;
-    other.rest.create("b", &group.scripted(&[("topic", "other")])).await;
+    let config = group.scripted(&[("topic", "other")]);
+    let refused = other.rest.settled("POST", "/connectors", Some(&json!({"name": "b", "config": config}))).await;
+    let names_both = ["'a-b'", "'g'"].iter().all(|name| refused.message().contains(name));
+    assert!(refused.status == 400 && names_both && refused.message().contains("in use"), "{refused}");
+    for nth in 1..=500 {
+        group.broker.faults().inject(ApiKey::ListGroups, nth, Fault::Answer(ResponseError::ClusterAuthorizationFailed));
+    }
+    other.rest.create("b", &config).await;
     other.rest.until_states("b", "RUNNING", &["RUNNING"]).await;
     let status = node.rest.until_states("a-b", "RUNNING", &["FAILED"]).await;
     assert!(tasks_of(&status)[0]["trace"].as_str().unwrap().starts_with("superseded"), "{status}");

@@ -8,6 +8,7 @@ mod support;
 
 mod exactly_once;
 mod group;
+mod leftovers;
 mod list;
 mod requests;
 mod states;

@@ -1,5 +1,6 @@
 //! Connectors and tasks through their states, at-least-once delivery, and a cluster that takes over what another one left.
 
+use crate::exactly_once::epoch;
 use crate::support::{CONFIGS, DATA, Group, OFFSETS, eventually};
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::ApiKey;
@@ -149,10 +150,16 @@ async fn runtime_property_only_change_restarts_tasks() {
     };
     node.rest.create("c", &config("String")).await;
     lines(&["one"]).await;
-    let commits = commits(&group).await;
+    let (commits, before) = (commits(&group).await, epoch(&group, 0).await);
     node.rest.put("c", &config("org.apache.kafka.connect.json.JsonConverter")).await;
     eventually("the tasks are committed anew", async || {
         if self::commits(&group).await > commits { Ok(()) } else { Err(String::new()) }
+    })
+    .await;
+    // Until its successor has its id the old task may still read the next line.
+    eventually("the task starts anew", async || {
+        let now = epoch(&group, 0).await;
+        if now > before { Ok(()) } else { Err(now.to_string()) }
     })
     .await;
     std::fs::OpenOptions::new().append(true).open(file.path()).unwrap().write_all(b"two\n").unwrap();
