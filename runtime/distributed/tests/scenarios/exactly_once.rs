@@ -215,7 +215,7 @@ async fn generation_moved_to_another_worker() {
     let one = group.join().await;
     running(&group, &one, &[("records", "0")], 2).await;
     let asked = || group.broker.requests(ApiKey::InitProducerId);
-    suffer(&group, Fault::DelayAnswer(Duration::from_secs(6)));
+    suffer(&group, Fault::DelayAnswer(Duration::from_secs(25)));
     let before = asked();
     one.rest.must(202, "POST", "/connectors/c/restart?includeTasks=true", None).await;
     let starts = [group.stage.count("task 0 start"), group.stage.count("task 1 start")];
@@ -226,10 +226,12 @@ async fn generation_moved_to_another_worker() {
     .await;
     group.broker.faults().clear();
     let two = group.join().await;
-    let status = one.rest.until_states("c", "RUNNING", &["RUNNING"; 2]).await;
-    let moved: Vec<usize> = (0..2).filter(|task| tasks_of(&status)[*task]["worker_id"] == two.id()).collect();
-    assert!(!moved.is_empty(), "{status}");
-    for task in moved {
+    let moved = |status: &Value| -> Vec<usize> {
+        let runs = |task: &Value| task["worker_id"] == two.id() && task["state"] == "RUNNING";
+        (0..2).filter(|task| runs(&tasks_of(status)[*task])).collect()
+    };
+    let status = one.rest.until_status("c", "a task of it moved", |status| !moved(status).is_empty()).await;
+    for task in moved(&status) {
         let started = group.stage.count(&format!("task {task} start")) - starts[task];
         assert_eq!(started, 1, "task {task} starts where it is, and not where it was: {:?}", group.stage.events());
     }

@@ -46,7 +46,11 @@ async fn eager_round_robin() {
     let second = group.join().await;
     let dealt = |status: &Value| running_on(status, &first).is_some_and(|here| here > 0 && here < 3);
     first.rest.until_status("c", "both work", dealt).await;
-    assert!(group.stage.count("task") >= 3 + 3 + 3, "all stopped and started: {:?}", group.stage.events());
+    eventually("all have stopped and started", async || {
+        let twice = |task: usize| group.stage.count(&format!("task {task} start")) == 2;
+        if (0..3).all(twice) { Ok(()) } else { Err(format!("{:?}", group.stage.events())) }
+    })
+    .await;
     group.until_delivered(3, 3).await;
     second.rest.must(204, "PUT", "/connectors/c/stop", None).await;
     first.rest.until_states("c", "STOPPED", &[]).await;
