@@ -44,7 +44,7 @@ pub(super) fn measure(bench: &Bench<'_>, place: Place, out: &mut Measured) -> Re
     let status_topic = format!("{}-status", group.name);
     let before = starts(&bench.client, &status_topic, &load)?;
     let (began, mut settled) = (Instant::now(), Instant::now());
-    // The youngest first: the oldest leads, and what a new leader does not know of departed workers is nobody's fault but the order's.
+    // The youngest first: the oldest leads, and what a new leader does not know of departed workers is to show.
     for index in (0..WORKERS).rev() {
         members.remove(index).process.stop()?;
         members.insert(index, group.start_ready()?);
