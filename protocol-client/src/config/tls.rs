@@ -6,6 +6,7 @@
 //!
 //! Source: the `ssl.*` rows of Kafka's producer configuration, KIP-651 (PEM), KIP-553 (TLS 1.3).
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::parse::{ConfigError, Properties};
@@ -126,6 +127,14 @@ impl Default for TlsConfig {
 }
 
 impl TlsConfig {
+    /// Reads the `ssl.*` keys alone, for another user of TLS than a broker's connection, such as a REST listener.
+    ///
+    /// # Errors
+    /// A value that cannot be used, by the name of its key.
+    pub fn from_properties(properties: &BTreeMap<String, String>) -> Result<Self, ConfigError> {
+        Self::read(&mut Properties::new(properties))
+    }
+
     pub(super) fn read(read: &mut Properties<'_>) -> Result<Self, ConfigError> {
         read.none("ssl.engine.factory.class", "the TLS of this client is rustls; Java engines cannot be plugged in")?;
         for key in WITHOUT_EFFECT {

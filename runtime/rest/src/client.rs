@@ -24,7 +24,6 @@ use crate::model::{ConfigMap, ErrorMessage};
 use crate::negotiate::JSON;
 use crate::path::encode_segment;
 use crate::sign::{ALGORITHM_HEADER, SIGNATURE_HEADER, sign};
-use crate::tls;
 
 /// Of a connection, with its TLS handshake.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -87,8 +86,8 @@ impl RestClient {
     pub fn new(config: &RestConfig) -> Result<Self, String> {
         // TLS is set up only where it is asked for: it needs a processor that plain HTTP does not.
         let wanted =
-            config.tls.trust.is_some() || config.listeners.iter().any(|listener| listener.scheme == Scheme::Https);
-        let tls = if wanted { Some(tls::client_config(&config.tls)?) } else { None };
+            config.tls.trusts_someone() || config.listeners.iter().any(|listener| listener.scheme == Scheme::Https);
+        let tls = if wanted { Some(config.tls.client_config()?) } else { None };
         Ok(RestClient { tls })
     }
 
@@ -190,8 +189,10 @@ impl RestClient {
         if !https {
             return Ok(Box::new(stream));
         }
-        let config =
-            self.tls.as_ref().ok_or("the worker's ssl.truststore.location is needed to reach workers by https")?;
+        let config = self
+            .tls
+            .as_ref()
+            .ok_or("a worker without an https listener or an ssl.truststore.location cannot reach workers by https")?;
         let name = ServerName::try_from(bare.to_owned()).map_err(|error| error.to_string())?;
         let stream =
             TlsConnector::from(Arc::clone(config)).connect(name, stream).await.map_err(|error| error.to_string())?;

@@ -131,13 +131,8 @@ impl RestConfig {
 }
 
 fn warnings(properties: &BTreeMap<String, String>) -> Vec<String> {
-    let ignored = [
-        "ssl.cipher.suites",
-        "ssl.provider",
-        "ssl.keymanager.algorithm",
-        "ssl.trustmanager.algorithm",
-        "ssl.secure.random.implementation",
-    ];
+    let ignored =
+        ["ssl.provider", "ssl.keymanager.algorithm", "ssl.trustmanager.algorithm", "ssl.secure.random.implementation"];
     let prefixed = |key: &&String| {
         [MAIN_PREFIX, ADMIN_PREFIX]
             .iter()

@@ -23,7 +23,6 @@ use crate::client::RestClient;
 use crate::config::{Admin, Listener, RestConfig, Scheme, advertised_url};
 use crate::herder::Herder;
 use crate::patient::Patient;
-use crate::tls;
 
 /// Of all listeners together. Another one waits in the kernel's queue.
 const CONNECTIONS_MAX: usize = 1_000;
@@ -73,13 +72,12 @@ impl RestServer {
         let mut bound = Vec::new();
         let mut listeners = config.listeners.clone();
         for listener in &mut listeners {
-            let tls = (listener.scheme == Scheme::Https).then(|| tls::server_config(&config.tls)).transpose()?;
+            let tls = (listener.scheme == Scheme::Https).then(|| config.tls.server_config()).transpose()?;
             bound.push(bind("listeners", listener, serves, tls).await?);
         }
         if let Admin::Own(admin) = &config.admin {
             for listener in admin {
-                let tls =
-                    (listener.scheme == Scheme::Https).then(|| tls::server_config(&config.admin_tls)).transpose()?;
+                let tls = (listener.scheme == Scheme::Https).then(|| config.admin_tls.server_config()).transpose()?;
                 bound.push(bind("admin.listeners", &mut listener.clone(), Serves::AdminOnly, tls).await?);
             }
         }

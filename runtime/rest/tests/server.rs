@@ -201,32 +201,65 @@ async fn passwords_headers_and_origins_are_looked_after() {
     server.close(PATIENCE).await;
 }
 
+/// `listeners` over TLS with a store of the tests, asking for certificates.
+fn over_tls(kind: &str, identity: &str, trust_kind: &str, trust: &str) -> Vec<(&'static str, String)> {
+    let file = |name: &str| format!("{}/tests/tls/{name}", env!("CARGO_MANIFEST_DIR"));
+    let mut keys = vec![
+        ("listeners", "https://127.0.0.1:0".to_owned()),
+        ("ssl.keystore.type", kind.to_owned()),
+        ("ssl.keystore.location", file(identity)),
+        ("ssl.truststore.type", trust_kind.to_owned()),
+        ("ssl.truststore.location", file(trust)),
+        ("ssl.client.auth", "required".to_owned()),
+    ];
+    for (password, kind) in [("ssl.keystore.password", kind), ("ssl.truststore.password", trust_kind)] {
+        if kind != "PEM" {
+            keys.push((password, "changeit".to_owned()));
+        }
+    }
+    keys
+}
+
+fn borrowed<'a>(keys: &'a [(&'static str, String)]) -> Vec<(&'static str, &'a str)> {
+    keys.iter().map(|(name, value)| (*name, value.as_str())).collect()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn workers_reach_each_other_over_tls_and_strangers_do_not() {
-    let file = |name: &str| format!("{}/tests/tls/{name}.pem", env!("CARGO_MANIFEST_DIR"));
-    let (server_pem, client_pem, ca) = (file("server"), file("client"), file("ca"));
-    let tls = |identity| {
-        [
-            ("listeners", "https://127.0.0.1:0"),
-            ("ssl.keystore.type", "PEM"),
-            ("ssl.keystore.location", identity),
-            ("ssl.truststore.type", "PEM"),
-            ("ssl.truststore.location", ca.as_str()),
-            ("ssl.client.auth", "required"),
-        ]
-    };
-    let server = RestServer::bind(config(&tls(&server_pem))).await.expect("a free port");
-    server.serve(Arc::new(MemoryHerder::new("w:1")));
-    assert!(server.advertised_url().starts_with("https://127.0.0.1:"));
+async fn workers_reach_each_other_over_tls_with_every_kind_of_store_and_strangers_do_not() {
     let key = Some(SigningKey { algorithm: "HmacSHA256", key: KEY });
-    let friend = RestClient::new(&config(&tls(&client_pem))).expect("a client");
-    let answer = friend.fence(server.advertised_url(), "a", key).await;
-    assert!(matches!(answer, Err(HerderError::Status { code: 404, .. })), "{answer:?}");
-    let trust_only = [("ssl.truststore.type", "PEM"), ("ssl.truststore.location", ca.as_str())];
-    let stranger = RestClient::new(&config(&trust_only)).expect("a client");
-    let answer = stranger.fence(server.advertised_url(), "a", key).await;
-    assert!(matches!(answer, Err(HerderError::Status { code: 500, .. })), "{answer:?}");
-    server.close(PATIENCE).await;
+    let servers =
+        [over_tls("PEM", "server.pem", "PEM", "ca.pem"), over_tls("PKCS12", "server.p12", "JKS", "trust.jks")];
+    for keys in servers {
+        let server = RestServer::bind(config(&borrowed(&keys))).await.expect("a free port");
+        server.serve(Arc::new(MemoryHerder::new("w:1")));
+        assert!(server.advertised_url().starts_with("https://127.0.0.1:"));
+        for keys in [over_tls("PEM", "client.pem", "PEM", "ca.pem"), over_tls("JKS", "client.jks", "JKS", "trust.jks")]
+        {
+            let friend = RestClient::new(&config(&borrowed(&keys))).expect("a client");
+            let answer = friend.fence(server.advertised_url(), "a", key).await;
+            assert!(matches!(answer, Err(HerderError::Status { code: 404, .. })), "{answer:?}");
+        }
+        // One that shows no certificate, and one that trusts the system's authorities only.
+        let mut silent = borrowed(&keys);
+        silent.retain(|(name, _)| name.starts_with("ssl.truststore"));
+        for keys in [silent, vec![("listeners", "https://127.0.0.1:0")]] {
+            let stranger = RestClient::new(&config(&keys)).expect("a client");
+            let answer = stranger.fence(server.advertised_url(), "a", key).await;
+            assert!(matches!(answer, Err(HerderError::Status { code: 500, .. })), "{answer:?}");
+        }
+        server.close(PATIENCE).await;
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_store_password_stops_the_start_and_names_its_key() {
+    let mut keys = over_tls("PKCS12", "server.p12", "JKS", "trust.jks");
+    keys.retain(|(name, _)| *name != "ssl.keystore.password");
+    let mut wrong = borrowed(&keys);
+    wrong.push(("ssl.keystore.password", "guess"));
+    let error = RestServer::bind(config(&wrong)).await.expect_err("refused");
+    assert!(error.contains("server.p12") && error.contains("ssl.keystore.password"), "{error}");
+    assert!(!error.contains("guess"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -91,7 +91,7 @@ fn imports_go_one_way() {
             "runtime/validation",
             &["oncewire-api", "oncewire-plugins", "oncewire-connector-file", "oncewire-connector-sequence"],
         ),
-        ("runtime/rest", &["oncewire-rest-requests"]),
+        ("runtime/rest", &["oncewire-client", "oncewire-rest-requests"]),
         (
             "runtime/audit",
             &["oncewire-client", "oncewire-plugins", "oncewire-connector-sequence", "oncewire-dev-broker"],

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use rustls::client::ClientConfig as RustlsConfig;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::{ServerConfig, WebPkiClientVerifier};
 use rustls::{RootCertStore, SupportedCipherSuite, SupportedProtocolVersion, version};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -27,16 +28,61 @@ use crate::config::{ConfigError, IdentityConfig, TlsConfig, TrustConfig};
 use crate::error::ConnectFailure;
 use verifier::BrokerVerifier;
 
-/// The cryptography for every use of TLS in this program.
+/// The cryptography for a use of TLS, with the suites that `config` wants.
 ///
 /// # Errors
-/// What the processor lacks, in words.
-pub fn provider() -> Result<CryptoProvider, String> {
-    cpu::check()?;
-    Ok(rustls_graviola::default_provider())
+/// What the processor lacks, or that no suite is left.
+pub fn provider(config: &TlsConfig) -> Result<CryptoProvider, ConfigError> {
+    cpu::check().map_err(|reason| unusable("security.protocol", reason))?;
+    with_suites(rustls_graviola::default_provider(), config)
 }
 
-/// The certificates of a configured trust store, for a server that asks its clients for certificates; `None` when nothing is configured.
+/// What a client needs to speak TLS as `config` says. Reads the stores, and blocks while it does.
+///
+/// # Errors
+/// The setting that cannot be used, and why.
+pub fn client_config(config: &TlsConfig) -> Result<RustlsConfig, ConfigError> {
+    let provider = Arc::new(provider(config)?);
+    let (roots, pinned) = roots(config)?;
+    let verifier = BrokerVerifier::new(roots, pinned, config.verify_host_name, Arc::clone(&provider))
+        .map_err(|reason| unusable("ssl.truststore.location", reason))?;
+    let builder = RustlsConfig::builder_with_provider(provider)
+        .with_protocol_versions(&versions(config))
+        .map_err(|error| unusable("ssl.enabled.protocols", error.to_string()))?
+        .dangerous() // rustls's word for a verifier of one's own; ours adds two cases to its
+        .with_custom_certificate_verifier(Arc::new(verifier));
+    let Some(from) = &config.identity else { return Ok(builder.with_no_client_auth()) };
+    let identity = stores::identity(from)?;
+    builder.with_client_auth_cert(identity.chain, identity.key).map_err(|error| mismatched(from, &error))
+}
+
+/// What a server needs to speak TLS as `config` says, apart from how it treats its clients' certificates.
+///
+/// # Errors
+/// The setting that cannot be used, and why.
+pub fn server_config(config: &TlsConfig, clients: ClientCertificates) -> Result<ServerConfig, ConfigError> {
+    let provider = Arc::new(provider(config)?);
+    let from = config.identity.as_ref().ok_or(ConfigError::Missing { key: "ssl.keystore.location".to_owned() })?;
+    let identity = stores::identity(from)?;
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&versions(config))
+        .map_err(|error| unusable("ssl.enabled.protocols", error.to_string()))?;
+    let builder = match clients {
+        ClientCertificates::NotAsked => builder.with_no_client_auth(),
+        ClientCertificates::Requested | ClientCertificates::Required => {
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots(config)?.0), provider);
+            let verifier = match clients {
+                ClientCertificates::Required => verifier,
+                _ => verifier.allow_unauthenticated(),
+            };
+            let verifier = verifier.build().map_err(|error| unusable("ssl.truststore.location", error.to_string()))?;
+            builder.with_client_cert_verifier(verifier)
+        }
+    };
+    builder.with_single_cert(identity.chain, identity.key).map_err(|error| mismatched(from, &error))
+}
+
+/// The certificates of a configured trust store; `None` when nothing is configured, which means the system's.
 ///
 /// # Errors
 /// The setting that cannot be used, and why.
@@ -44,7 +90,7 @@ pub fn trusted_certificates(config: &TrustConfig) -> Result<Option<Vec<Certifica
     stores::trusted(config)
 }
 
-/// The certificate chain and private key of a configured key store, for a server's own use.
+/// The certificate chain and private key of a configured key store.
 ///
 /// # Errors
 /// The setting that cannot be used, and why.
@@ -52,6 +98,17 @@ pub fn identity(
     config: &IdentityConfig,
 ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), ConfigError> {
     stores::identity(config).map(|identity| (identity.chain, identity.key))
+}
+
+/// `ssl.client.auth`: what a server does about its clients' certificates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientCertificates {
+    /// None is asked for.
+    NotAsked,
+    /// One is asked for, and checked when it comes.
+    Requested,
+    /// None, no connection.
+    Required,
 }
 
 /// Makes TLS out of open sockets.
@@ -69,26 +126,7 @@ impl std::fmt::Debug for TlsDialer {
 impl TlsDialer {
     /// Reads the stores. Blocks while it does.
     pub(crate) fn new(config: &TlsConfig) -> Result<Self, ConfigError> {
-        let provider = provider().map_err(|reason| unusable("security.protocol", reason))?;
-        let provider = Arc::new(with_suites(provider, config)?);
-        let (roots, pinned) = roots(config)?;
-        let verifier = BrokerVerifier::new(roots, pinned, config.verify_host_name, Arc::clone(&provider))
-            .map_err(|reason| unusable("ssl.truststore.location", reason))?;
-        let builder = RustlsConfig::builder_with_provider(provider)
-            .with_protocol_versions(&versions(config))
-            .map_err(|error| unusable("ssl.enabled.protocols", error.to_string()))?
-            .dangerous() // rustls's word for a verifier of one's own; ours adds two cases to its
-            .with_custom_certificate_verifier(Arc::new(verifier));
-        let built = match &config.identity {
-            None => builder.with_no_client_auth(),
-            Some(from) => {
-                let identity = stores::identity(from)?;
-                builder.with_client_auth_cert(identity.chain, identity.key).map_err(|error| {
-                    unusable(key_of(from), format!("its key and certificate cannot be used together ({error}); RSA, P-256 and P-384 keys are known"))
-                })?
-            }
-        };
-        Ok(Self { connector: TlsConnector::from(Arc::new(built)) })
+        Ok(Self { connector: TlsConnector::from(Arc::new(client_config(config)?)) })
     }
 
     /// Shakes hands. The caller limits the time.
@@ -100,11 +138,13 @@ impl TlsDialer {
     }
 }
 
-fn key_of(identity: &IdentityConfig) -> &'static str {
-    match identity {
+fn mismatched(identity: &IdentityConfig, error: &rustls::Error) -> ConfigError {
+    let key = match identity {
         IdentityConfig::Inline { .. } => "ssl.keystore.key",
         IdentityConfig::File { .. } => "ssl.keystore.location",
-    }
+    };
+    let reason = "its key and certificate cannot be used together";
+    unusable(key, format!("{reason} ({error}); RSA, P-256 and P-384 keys are known"))
 }
 
 /// Whom to trust, and which of them may also be a broker's own certificate.
