@@ -21,8 +21,10 @@ pub(crate) const N_FIELD: &str = "n";
 
 /// A batch is not continued beyond so many bytes of values, so that large records do not fill the memory.
 const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// How long `poll` waits at most before it says that there is nothing.
-const IDLE_WAIT: Duration = Duration::from_millis(500);
+/// How long `poll` waits at most for its rate before it says that there is nothing.
+const RATE_WAIT_MAX: Duration = Duration::from_millis(500);
+/// How long it waits when all is written. A stop ends the wait; longer ones cost less: each is a turn of the task's loop.
+const DONE_WAIT: Duration = Duration::from_secs(2);
 
 /// Writes one sequence.
 #[derive(Debug, Default)]
@@ -99,13 +101,13 @@ impl Running {
     async fn poll(&mut self) -> Option<Vec<SourceRecord>> {
         let left = self.left();
         if left == 0 {
-            self.wait(IDLE_WAIT).await;
+            self.wait(DONE_WAIT).await;
             return None;
         }
         let wanted = (self.batch_records() as u64).min(left);
         let mut count = self.pacer.take(self.started.elapsed(), wanted);
         if count == 0 {
-            let wait = self.pacer.wait(self.started.elapsed()).min(IDLE_WAIT);
+            let wait = self.pacer.wait(self.started.elapsed()).min(RATE_WAIT_MAX);
             self.wait(wait).await;
             if self.stop.is_stopped() {
                 return None;
