@@ -102,8 +102,10 @@ impl Group {
             ("exactly.once.source.support", "enabled"),
             ("scheduled.rebalance.max.delay.ms", "0"),
             ("heartbeat.interval.ms", "100"),
-            ("session.timeout.ms", "10000"),
-            ("rebalance.timeout.ms", "5000"),
+            // So long that a worker which gets no processor for a while, among all the tests, does not lose its work.
+            ("session.timeout.ms", "30000"),
+            ("rebalance.timeout.ms", "30000"),
+            ("worker.sync.timeout.ms", "20000"),
             ("offset.flush.interval.ms", "50"),
             ("task.restart.backoff.ms", "20"),
             ("task.shutdown.graceful.timeout.ms", "2000"),
