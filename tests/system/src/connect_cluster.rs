@@ -173,10 +173,14 @@ impl ConnectCluster {
         Rest::new(&format!("127.0.0.1:{}", self.slots[slot].port))
     }
 
-    /// The slot of the worker that leads, by the last assignment in the logs of Java's workers; `None` while there is none.
+    /// The slot of the worker that leads, by the last assignment in the logs of Java's workers, or of ours where there is none of Java's; `None` while
+    /// nobody says so.
     pub fn leader(&self) -> Option<usize> {
-        let java =
-            self.slots.iter().filter_map(|slot| slot.worker.as_ref()).find(|worker| worker.kind() == Kind::Java)?;
+        let workers = || self.slots.iter().filter_map(|slot| slot.worker.as_ref());
+        let Some(java) = workers().find(|worker| worker.kind() == Kind::Java) else {
+            return (0..self.slots.len())
+                .find(|slot| self.slots[*slot].worker.as_ref().is_some_and(says_that_it_leads));
+        };
         let log = java.log();
         let (_, url) = log.rsplit_once("leaderUrl='")?;
         let url = url.split('\'').next()?;
@@ -240,6 +244,13 @@ impl ConnectCluster {
     pub fn rebalances(&self, slot: usize) -> usize {
         self.worker(slot).log().matches("Rebalance started").count()
     }
+}
+
+/// By the last assignment in the log of a worker of ours.
+fn says_that_it_leads(ours: &Worker) -> bool {
+    let log = ours.log();
+    let last = log.lines().rfind(|line| line.contains(" assignment generation="));
+    last.is_some_and(|line| line.contains(" leads=true"))
 }
 
 impl Drop for ConnectCluster {
