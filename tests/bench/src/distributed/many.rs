@@ -39,9 +39,9 @@ pub(super) fn measure(bench: &Bench<'_>, place: Place, out: &mut Measured) -> Re
 
     let began = Instant::now();
     let names: Vec<String> = (0..connectors).map(|number| format!("many-{number}")).collect();
-    for name in &names {
+    for (made, name) in names.iter().enumerate() {
         let load = Load::idle(name, &data, 1);
-        first.rest.create(name, load.config())?;
+        first.rest.create(name, load.config()).with_context(|| format!("when {made} connectors had been made"))?;
     }
     out.add(place, CREATE, began.elapsed().as_secs_f64());
     let running = first.wait_until_steady("all run", PATIENCE, STEADY, |rest| {
