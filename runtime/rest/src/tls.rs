@@ -70,6 +70,8 @@ impl TlsSettings {
 /// The error, with its key's full name.
 fn told(prefix: &str, mut error: ConfigError) -> String {
     match &mut error {
+        // The processor is to blame, and no key under the prefix.
+        ConfigError::Unusable { key, reason } if !key.starts_with("ssl.") => return std::mem::take(reason),
         ConfigError::Missing { key }
         | ConfigError::Invalid { key, .. }
         | ConfigError::Refused { key, .. }
@@ -120,6 +122,22 @@ mod tests {
         let settings = read(&[("x.ssl.client.auth", "none")], "x.").expect("settings");
         let error = settings.server_config().expect_err("nothing to show");
         assert_eq!(error, "https: setting x.ssl.keystore.location is missing; set it");
+    }
+
+    #[test]
+    fn clients_certificates_are_not_checked_against_the_systems_authorities() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tls/server.pem");
+        for auth in ["requested", "required"] {
+            let keys = [("ssl.keystore.location", file), ("ssl.keystore.type", "PEM"), ("ssl.client.auth", auth)];
+            let error = read(&keys, "x.").expect("settings").server_config().expect_err("anybody could come in");
+            assert_eq!(error, "https: setting ssl.truststore.location is missing; set it");
+        }
+    }
+
+    #[test]
+    fn what_the_processor_lacks_is_not_put_down_to_a_key() {
+        let error = ConfigError::Unusable { key: "security.protocol".to_owned(), reason: "no AES".to_owned() };
+        assert_eq!(told("listeners.https.", error), "no AES");
     }
 
     #[test]

@@ -56,10 +56,11 @@ pub fn client_config(config: &TlsConfig) -> Result<RustlsConfig, ConfigError> {
     builder.with_client_auth_cert(identity.chain, identity.key).map_err(|error| mismatched(from, &error))
 }
 
-/// What a server needs to speak TLS as `config` says, apart from how it treats its clients' certificates.
+/// What a server needs to speak TLS as `config` says. Reads the stores, and blocks while it does. Whose certificates clients may show has to be
+/// said: the system's authorities vouch for anybody.
 ///
 /// # Errors
-/// The setting that cannot be used, and why.
+/// The setting that is missing or cannot be used, and why.
 pub fn server_config(config: &TlsConfig, clients: ClientCertificates) -> Result<ServerConfig, ConfigError> {
     let provider = Arc::new(provider(config)?);
     let from = config.identity.as_ref().ok_or(ConfigError::Missing { key: "ssl.keystore.location".to_owned() })?;
@@ -69,6 +70,9 @@ pub fn server_config(config: &TlsConfig, clients: ClientCertificates) -> Result<
         .map_err(|error| unusable("ssl.enabled.protocols", error.to_string()))?;
     let builder = match clients {
         ClientCertificates::NotAsked => builder.with_no_client_auth(),
+        ClientCertificates::Requested | ClientCertificates::Required if config.trust == TrustConfig::System => {
+            return Err(ConfigError::Missing { key: "ssl.truststore.location".to_owned() });
+        }
         ClientCertificates::Requested | ClientCertificates::Required => {
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots(config)?.0), provider);
             let verifier = match clients {
