@@ -1,12 +1,13 @@
 //! Which properties the worker's own clients get. Names as a Java worker's, so that quotas and broker logs fit both.
 
-use crate::config::{DistributedConfig, ExactlyOnce, TopicSettings};
+use crate::config::{DistributedConfig, TopicSettings};
 use oncewire_api::Properties;
 use oncewire_client::config::{ClientConfig, ProducerConfig};
 use oncewire_client::group::GroupConfig;
 use oncewire_client::producer::PlainConfig;
 use oncewire_client::reader::Isolation;
 use oncewire_topics::LeaderProducer;
+use oncewire_worker::config::worker::ExactlyOnceSource;
 use std::time::Duration;
 
 /// How long one attempt to write a status may take: 30 s, after which the newest status is sent anew.
@@ -60,7 +61,7 @@ pub fn group(config: &DistributedConfig) -> GroupConfig {
 pub fn isolation(config: &DistributedConfig) -> Isolation {
     let given = config.originals.get("isolation.level").map(|level| level.trim().to_ascii_lowercase());
     match (config.exactly_once, given.as_deref()) {
-        (ExactlyOnce::Enabled, _) | (_, Some("read_committed")) => Isolation::Committed,
+        (ExactlyOnceSource::Enabled, _) | (_, Some("read_committed")) => Isolation::Committed,
         _ => Isolation::Uncommitted,
     }
 }

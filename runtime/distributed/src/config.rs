@@ -7,26 +7,9 @@
 use oncewire_api::config_def::{ConfigKey, ConfigType, Importance, Validator};
 use oncewire_api::{Config, ConfigDef, ConfigProblem, Properties};
 use oncewire_membership::ConnectProtocol;
+use oncewire_worker::config::worker::ExactlyOnceSource;
 use std::collections::BTreeMap;
 use std::time::Duration;
-
-/// How source connectors are delivered in this group (KIP-618).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExactlyOnce {
-    /// Plain writes of the leader; tasks at-least-once.
-    Disabled,
-    /// The leader writes by transactions, tasks still at-least-once: the first rolling upgrade.
-    Preparing,
-    /// Exactly-once tasks.
-    Enabled,
-}
-
-impl ExactlyOnce {
-    /// Whether the leader's writes are fenced transactions.
-    pub fn leader_is_transactional(self) -> bool {
-        self != Self::Disabled
-    }
-}
 
 /// An internal topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,7 +61,7 @@ pub struct DistributedConfig {
     /// `worker.unsync.backoff.ms`.
     pub unsync_backoff: Duration,
     /// `exactly.once.source.support`.
-    pub exactly_once: ExactlyOnce,
+    pub exactly_once: ExactlyOnceSource,
     /// `config.storage.*`.
     pub config_topic: TopicSettings,
     /// `status.storage.*`.
@@ -291,11 +274,7 @@ impl DistributedConfig {
             "compatible" => ConnectProtocol::Compatible,
             _ => ConnectProtocol::Sessioned,
         };
-        let exactly_once = match config.text("exactly.once.source.support")?.to_ascii_lowercase().as_str() {
-            "enabled" => ExactlyOnce::Enabled,
-            "preparing" => ExactlyOnce::Preparing,
-            _ => ExactlyOnce::Disabled,
-        };
+        let exactly_once = ExactlyOnceSource::from_property(config.text("exactly.once.source.support")?);
         if originals.get("config.storage.partitions").is_some_and(|given| given.trim() != "1") {
             warnings.push("property 'config.storage.partitions' is ignored: the config topic has one partition".into());
         }
@@ -414,7 +393,7 @@ mod tests {
     fn defaults_are_those_of_connect_distributed() {
         let config = DistributedConfig::read(&properties(&[])).unwrap();
         assert_eq!(config.protocol, ConnectProtocol::Sessioned);
-        assert_eq!(config.exactly_once, ExactlyOnce::Disabled);
+        assert_eq!(config.exactly_once, ExactlyOnceSource::Disabled);
         assert_eq!(config.session_timeout.as_millis(), 10_000);
         assert_eq!(config.rebalance_timeout.as_millis(), 60_000);
         assert_eq!(config.heartbeat_interval.as_millis(), 3_000);

@@ -2,7 +2,8 @@
 
 use crate::config::config_def;
 use oncewire_api::Properties;
-use oncewire_worker::config::distributed::is_known;
+use oncewire_worker::config::distributed::{self, is_known};
+use oncewire_worker::config::meant;
 
 /// Keys and prefixes that other parts read: REST, TLS of REST, config providers, client override policies, internal topics.
 const READ_ELSEWHERE: &[&str] = &[
@@ -35,7 +36,7 @@ const WITHOUT_EFFECT_BELOW: &[&str] = &["internal.key.converter.", "internal.val
 
 /// Warnings for the log: one for each unknown key, one for all that change nothing.
 pub fn warnings(properties: &Properties) -> Vec<String> {
-    let def = config_def();
+    let def = config_def().merged(distributed::config_def());
     let mut lines = Vec::new();
     let mut idle = Vec::new();
     for key in properties.keys() {
@@ -44,7 +45,9 @@ pub fn warnings(properties: &Properties) -> Vec<String> {
             idle.push(key);
         } else if def.key(key).is_none() && !is_known(key) && !READ_ELSEWHERE.iter().any(|known| key.starts_with(known))
         {
-            lines.push(format!("property '{key}' is not known and has no effect"));
+            let names = def.keys().iter().map(|known| known.name.as_str()).chain(READ_ELSEWHERE.iter().copied());
+            let hint = meant(key, names).map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
+            lines.push(format!("property '{key}' is not known and has no effect{hint}"));
         }
     }
     if !idle.is_empty() {
@@ -75,6 +78,7 @@ mod tests {
         let properties: Properties = given.iter().map(|key| ((*key).to_owned(), "x".to_owned())).collect();
         let lines = warnings(&properties);
         assert_eq!(lines.len(), 2, "{lines:?}");
-        assert!(lines[0].contains("'gruop.id'") && lines[1].contains("plugin.path"), "{lines:?}");
+        assert!(lines[0].contains("'gruop.id'") && lines[0].contains("did you mean 'group.id'?"), "{lines:?}");
+        assert!(lines[1].contains("plugin.path"), "{lines:?}");
     }
 }

@@ -5,7 +5,7 @@
 //! End: REST stops → the loop (tasks, statuses, LeaveGroup) → topics → connections.
 
 use crate::clients;
-use crate::config::{DistributedConfig, ExactlyOnce};
+use crate::config::DistributedConfig;
 use crate::herder::command::QUEUE_MAX;
 use crate::herder::{Handle, Parts, Rivals, Tick};
 use crate::loggers::Loggers;
@@ -20,6 +20,7 @@ use oncewire_rest::model::ServerInfo;
 use oncewire_rest::{RestClient, RestConfig, RestServer};
 use oncewire_topics::{ConfigTopic, ConfigTopicSettings, StatusTopic, StatusTopicSettings};
 use oncewire_validation::{Mode, OverridePolicy, Validator, WorkerFacts};
+use oncewire_worker::config::worker::ExactlyOnceSource;
 use oncewire_worker::config::worker::WorkerConfig;
 use oncewire_worker::worker::Worker;
 use std::fmt;
@@ -113,7 +114,7 @@ pub fn prepare(
     }
     let facts = WorkerFacts {
         mode: Mode::Distributed,
-        exactly_once: config.exactly_once == ExactlyOnce::Enabled,
+        exactly_once: config.exactly_once == ExactlyOnceSource::Enabled,
         overrides,
         properties: resolved,
     };

@@ -32,3 +32,4 @@ pub use infos::{ConfigInfo, ConfigInfos, KeyInfo};
 pub use overrides::{ClientKind, OverridePolicy};
 pub use plugin_config::PluginConfigError;
 pub use validator::{Mode, Validator, WorkerFacts};
+pub use versions::refused_version;

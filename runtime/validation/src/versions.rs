@@ -9,6 +9,18 @@ use std::fmt;
 /// How long a requirement may be.
 const LENGTH_MAX: usize = 512;
 
+/// What is wrong with a requirement (`*.plugin.version`), or with a plug-in of this version under it: half a sentence, to follow the
+/// property's name; `None` when the plug-in will do.
+pub fn refused_version(requirement: &str, version: &str) -> Option<String> {
+    match VersionRequirement::parse(requirement) {
+        Ok(Some(required)) if !required.accepts(version) => {
+            Some(format!("asks for {requirement}; this worker has {version}, remove the property or change it"))
+        }
+        Ok(_) => None,
+        Err(error) => Some(format!("makes no sense: {error}")),
+    }
+}
+
 /// A lower or upper end of a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct End {
@@ -161,6 +173,15 @@ mod tests {
         assert!(accepts("[0.0.1],[0.1,0.2]", "0.1.0"));
         assert!(accepts("(,1.0)", "1.0-rc1"));
         assert!(accepts("[1.9,)", "1.10"));
+    }
+
+    #[test]
+    fn a_refusal_says_what_there_is() {
+        assert_eq!(refused_version("[0.1,)", "0.1.0"), None);
+        assert_eq!(refused_version("", "0.1.0"), None);
+        let other = refused_version("4.3.1", "0.1.0").unwrap();
+        assert!(other.contains("4.3.1") && other.contains("0.1.0"), "{other}");
+        assert_eq!(refused_version("[1", "0.1.0").unwrap(), "makes no sense: Unbounded range: [1");
     }
 
     #[test]

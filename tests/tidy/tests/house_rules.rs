@@ -79,6 +79,7 @@ fn imports_go_one_way() {
             &[
                 "oncewire-api",
                 "oncewire-plugins",
+                "oncewire-validation",
                 "oncewire-client",
                 "oncewire-dev-broker",
                 "oncewire-connector-file",

@@ -16,11 +16,11 @@
 
 use super::group::task_pair;
 use super::tick::{Held, Tick};
-use crate::config::ExactlyOnce;
 use oncewire_membership::{Assignment, Load, TaskId};
 use oncewire_rest::herder::Answer;
 use oncewire_rest::model::{DrainState, DrainStatus};
 use oncewire_topics::State;
+use oncewire_worker::config::worker::ExactlyOnceSource;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -96,7 +96,7 @@ impl Tick {
     /// What the next JoinGroup says that runs here.
     pub(super) async fn allocation_to_report(&mut self) -> Option<Assignment> {
         if self.draining.is_on() {
-            if self.parts.config.exactly_once != ExactlyOnce::Enabled {
+            if self.parts.config.exactly_once != ExactlyOnceSource::Enabled {
                 self.stop_everything().await;
             }
             let connectors = self.running().connectors;

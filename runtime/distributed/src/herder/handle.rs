@@ -4,7 +4,7 @@ use super::collision::Rivals;
 use super::command::{Command, Reply};
 use super::connectors::task_ids;
 use super::errors::{not_leader, unknown_connector};
-use crate::config::{DistributedConfig, ExactlyOnce};
+use crate::config::DistributedConfig;
 use crate::kinds::kind;
 use crate::loggers::Loggers;
 use crate::status_info::{connector_state, task_state};
@@ -21,6 +21,7 @@ use oncewire_rest::sign::{RequestSignature, verify};
 use oncewire_rest::{Herder, HerderError, Plugins};
 use oncewire_topics::TargetState;
 use oncewire_validation::{PluginConfigError, Validator};
+use oncewire_worker::config::worker::ExactlyOnceSource;
 use oncewire_worker::worker::Worker;
 use serde_json::Value;
 use std::sync::Arc;
@@ -66,7 +67,10 @@ impl Handle {
         }
         // An old connector has its ids already; who has them too was told when it came.
         let is_new = !self.view.snapshot().contains(name);
-        if is_new && self.config.exactly_once == ExactlyOnce::Enabled && self.kind(config) == ConnectorType::Source {
+        if is_new
+            && self.config.exactly_once == ExactlyOnceSource::Enabled
+            && self.kind(config) == ConnectorType::Source
+        {
             self.rivals.check(name).await?;
         }
         Ok(())

@@ -18,13 +18,13 @@
 use super::fence::fence_ids;
 use super::job::Done;
 use super::tick::Tick;
-use crate::config::ExactlyOnce;
 use crate::decide::fencing::left_behind;
 use bytes::Bytes;
 use oncewire_membership::decode_metadata;
 use oncewire_rest::model::{ConfigMap, ConnectorType};
 use oncewire_topics::ConfigSnapshot;
 use oncewire_worker::config::clients::admin_client;
+use oncewire_worker::config::worker::ExactlyOnceSource;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ impl Tick {
     pub(super) fn leave_behind(&mut self, before: &ConfigSnapshot, name: &str) {
         let Some(config) = before.config(name) else { return };
         let is_source = crate::kinds::kind(&self.parts.registry, config) == ConnectorType::Source;
-        if self.parts.config.exactly_once != ExactlyOnce::Enabled || !is_source {
+        if self.parts.config.exactly_once != ExactlyOnceSource::Enabled || !is_source {
             return;
         }
         let (recorded, tasks) = (before.task_count_record(name), before.task_count(name));

@@ -6,12 +6,12 @@ use super::errors::{not_leader, unknown_connector};
 use super::fence::Waiter;
 use super::job::Done;
 use super::tick::{Tick, answer};
-use crate::config::ExactlyOnce;
 use crate::offset_json::{offset_from_json, partition_from_json};
 use oncewire_rest::HerderError;
 use oncewire_rest::herder::Answer;
 use oncewire_rest::model::{ConnectorType, OffsetEntry};
 use oncewire_topics::TargetState;
+use oncewire_worker::config::worker::ExactlyOnceSource;
 use oncewire_worker::worker::{AlterError, OffsetChange};
 
 /// A change that waits for its turn.
@@ -42,7 +42,7 @@ impl Tick {
             return answer(reply, Err(error));
         }
         let job = OffsetsJob { connector, entries, reply };
-        if self.parts.config.exactly_once == ExactlyOnce::Enabled {
+        if self.parts.config.exactly_once == ExactlyOnceSource::Enabled {
             self.fence(job.connector.clone(), Waiter::Offsets(job)).await;
         } else {
             self.go_on_with_offsets(job);

@@ -6,15 +6,20 @@ use super::worker::{Delivery, ExactlyOnceSource, WorkerConfig};
 use super::{ConfigErrors, meant};
 use crate::task::boundary::Boundary;
 use crate::task::prepare::{Converters, Tolerance};
-use oncewire_api::config_def::{ConfigKey, ConfigType, Importance, Validator};
 use oncewire_api::converter::ConverterUse;
-use oncewire_api::plugin::PluginRegistry;
+use oncewire_api::plugin::{PluginKind, PluginRegistry};
 use oncewire_api::{Config, ConfigDef, ConnectorTransactionBoundaries, Converter, ExactlyOnceSupport, SourceConnector};
+use oncewire_validation::{refused_version, source_connector_def};
 use std::time::Duration;
 
 /// Used for headers when no `header.converter` is set and the registry lacks Connect's own.
 const HEADER_CONVERTERS: [&str; 2] =
     ["org.apache.kafka.connect.storage.SimpleHeaderConverter", "org.apache.kafka.connect.storage.StringConverter"];
+
+const CONNECTOR_VERSION: &str = "connector.plugin.version";
+
+/// The largest `tasks.max`: a slip of the hand must not fill the internal topics with task configurations.
+pub const TASKS_MAX_LIMIT: usize = 10_000;
 
 /// What the runtime reads of a connector's properties.
 #[derive(Debug, Clone)]
@@ -52,116 +57,6 @@ pub enum SourceChoice {
     Disabled,
 }
 
-/// The properties of every source connector.
-pub fn config_def() -> ConfigDef {
-    use ConfigType::{Class, Int, List, String};
-    use Importance::{High, Low};
-    let text =
-        |key, kind, default: &str, importance, doc: &str| ConfigKey::with_default(key, kind, default, importance, doc);
-    ConfigDef::new()
-        .define(ConfigKey::required("name", String, High, "unique name of the connector"))
-        .define(ConfigKey::required(
-            "connector.class",
-            Class,
-            High,
-            "class name or alias; `oncewire plugins` lists them",
-        ))
-        .define(text("tasks.max", Int, "1", High, "how many tasks at most").validator(Validator::between(1, 10_000)))
-        .define(ConfigKey::optional("key.converter", Class, Low, "instead of the worker's"))
-        .define(ConfigKey::optional("value.converter", Class, Low, "instead of the worker's"))
-        .define(ConfigKey::optional("header.converter", Class, Low, "instead of the worker's"))
-        .define(text("transforms", List, "", Low, "transformations of records"))
-        .define(text("predicates", List, "", Low, "conditions for transformations"))
-        .define(
-            text("config.action.reload", String, "restart", Low, "what a changed secret does")
-                .validator(Validator::one_of_ignoring_case(&["none", "restart"])),
-        )
-        .merged(errors_def())
-        .merged(transactions_def())
-}
-
-/// What becomes of records that can't be converted (KIP-298).
-fn errors_def() -> ConfigDef {
-    use ConfigType::{Boolean, Long, String};
-    use Importance::{Low, Medium};
-    let text =
-        |key, kind, default: &str, importance, doc: &str| ConfigKey::with_default(key, kind, default, importance, doc);
-    ConfigDef::new()
-        .define(
-            text(
-                "errors.tolerance",
-                String,
-                "none",
-                Medium,
-                "none: a record that can't be converted fails the task; all: it is left out",
-            )
-            .validator(Validator::one_of_ignoring_case(&["none", "all"])),
-        )
-        .define(text("errors.retry.timeout", Long, "0", Low, "how long a conversion is tried again, ms"))
-        .define(text("errors.retry.delay.max.ms", Long, "60000", Low, "longest wait between such tries"))
-        .define(text("errors.log.enable", Boolean, "false", Low, "whether left out records are logged"))
-        .define(text("errors.log.include.messages", Boolean, "false", Low, "whether their content is logged"))
-}
-
-/// Transactions and topics (KIP-618, KIP-158).
-fn transactions_def() -> ConfigDef {
-    use ConfigType::{Boolean, List, Long, String};
-    use Importance::{Low, Medium};
-    let text =
-        |key, kind, default: &str, importance, doc: &str| ConfigKey::with_default(key, kind, default, importance, doc);
-    ConfigDef::new()
-        .define(
-            text(
-                "exactly.once.support",
-                String,
-                "requested",
-                Medium,
-                "required: refuse to run where exactly-once can't be had",
-            )
-            .validator(Validator::one_of_ignoring_case(&["requested", "required"])),
-        )
-        .define(
-            text(
-                "transaction.boundary",
-                String,
-                "poll",
-                Medium,
-                "one transaction per poll, per interval, or where the connector says",
-            )
-            .validator(Validator::one_of_ignoring_case(&["poll", "interval", "connector"])),
-        )
-        .define(
-            ConfigKey::optional(
-                "transaction.boundary.interval.ms",
-                Long,
-                Low,
-                "default: the worker's offset.flush.interval.ms",
-            )
-            .validator(Validator::at_least(0)),
-        )
-        .define(
-            ConfigKey::optional(
-                "offsets.storage.topic",
-                String,
-                Low,
-                "an offsets topic of its own; has no effect in standalone mode",
-            )
-            .validator(Validator::NonEmpty),
-        )
-        .define(
-            ConfigKey::optional(
-                "exactly.once.source",
-                String,
-                Low,
-                "disabled: this connector writes at least once, without transactions, in a worker that writes exactly once; \
-                 enabled: it writes exactly once again. Once it was disabled, set enabled rather than removing it",
-            )
-            .validator(Validator::one_of_ignoring_case(&["enabled", "disabled"])),
-        )
-        .define(text("topic.creation.groups", List, "", Low, "groups of topics that the connector may make"))
-        .define(text("tasks.max.enforce", Boolean, "true", Low, "whether more tasks than tasks.max fail the connector"))
-}
-
 impl ConnectorConfig {
     /// Checks everything about a connector that can be checked without starting it; `connector` is the instance for its class.
     ///
@@ -173,7 +68,7 @@ impl ConnectorConfig {
         connector: &dyn SourceConnector,
     ) -> Result<Self, ConfigErrors> {
         let of = format!("connector {:?}", originals.get("name").map(String::as_str).unwrap_or_default());
-        let (common, own) = (config_def(), connector.config_def());
+        let (common, own) = (source_connector_def(), connector.config_def());
         let mut problems: Vec<String> = Vec::new();
         if let Err(found) = own.parse(&originals) {
             problems.extend(found.iter().map(ToString::to_string));
@@ -190,8 +85,11 @@ impl ConnectorConfig {
             }
         };
         problems.extend(unsupported(&config));
+        problems.extend(too_many_tasks(&config));
+        problems.extend(other_version(&originals, CONNECTOR_VERSION, connector.version()));
         problems.extend(exactly_once_problems(worker, &config, &originals, connector));
-        let read = Self::read(worker, &config, originals, topic_creation, warnings(worker, &config, &common, &own));
+        let warned = warnings(worker, &config, &originals, &common, &own);
+        let read = Self::read(worker, &config, originals, topic_creation, warned);
         match read {
             Ok(read) if problems.is_empty() => Ok(read),
             Ok(_) => Err(ConfigErrors { of, problems }),
@@ -242,10 +140,10 @@ impl ConnectorConfig {
             tolerance,
             tasks_max_enforce: config.boolean("tasks.max.enforce")?,
             offsets_topic: config.optional_text("offsets.storage.topic")?.map(str::to_owned),
-            source: match config.optional_text("exactly.once.source")?.map(str::to_ascii_lowercase).as_deref() {
-                Some("disabled") => SourceChoice::Disabled,
-                Some(_) => SourceChoice::Enabled,
-                None => SourceChoice::Unset,
+            source: match config.text("exactly.once.source")? {
+                choice if choice.eq_ignore_ascii_case("disabled") => SourceChoice::Disabled,
+                _ if originals.contains_key("exactly.once.source") => SourceChoice::Enabled,
+                _ => SourceChoice::Unset,
             },
             topic_creation: if worker.topic_creation { topic_creation } else { TopicCreation::default() },
             originals,
@@ -289,6 +187,11 @@ impl ConnectorConfig {
                 .find_map(|class| registry.converter(class).ok())
                 .ok_or_else(|| format!("property '{key}' is not set, and there is no default converter"))?,
         };
+        if let Some(plugin) = class.and_then(|class| registry.find(PluginKind::Converter, class).ok())
+            && let Some(problem) = other_version(properties, &format!("{key}.plugin.version"), plugin.version)
+        {
+            return Err(problem);
+        }
         let prefix = format!("{key}.");
         let sub = properties
             .iter()
@@ -308,6 +211,18 @@ fn unsupported(config: &Config) -> Vec<String> {
         .filter(|key| config.list(key).is_ok_and(|list| !list.is_empty()))
         .map(|key| format!("property '{key}' is not supported in this version; remove it"))
         .collect()
+}
+
+/// A version is asked for (KIP-891), and the plug-in has another.
+fn other_version(properties: &Properties, key: &str, version: &str) -> Option<String> {
+    let problem = refused_version(properties.get(key)?, version)?;
+    Some(format!("property '{key}' {problem}"))
+}
+
+/// The definition is Java's, which knows no limit.
+fn too_many_tasks(config: &Config) -> Option<String> {
+    let asked = config.size("tasks.max").ok().filter(|asked| *asked > TASKS_MAX_LIMIT)?;
+    Some(format!("property 'tasks.max' is {asked}; this worker runs at most {TASKS_MAX_LIMIT} tasks of a connector"))
 }
 
 fn exactly_once_problems(
@@ -360,7 +275,13 @@ fn exactly_once_problems(
     out
 }
 
-fn warnings(worker: &WorkerConfig, config: &Config, common: &ConfigDef, own: &ConfigDef) -> Vec<String> {
+fn warnings(
+    worker: &WorkerConfig,
+    config: &Config,
+    originals: &Properties,
+    common: &ConfigDef,
+    own: &ConfigDef,
+) -> Vec<String> {
     let prefixes = [
         "producer.override.",
         "consumer.override.",
@@ -386,7 +307,7 @@ fn warnings(worker: &WorkerConfig, config: &Config, common: &ConfigDef, own: &Co
     if !is_distributed && config.optional_text("offsets.storage.topic").is_ok_and(|topic| topic.is_some()) {
         out.push("property 'offsets.storage.topic' has no effect in standalone mode".to_owned());
     }
-    if !is_distributed && config.optional_text("exactly.once.source").is_ok_and(|choice| choice.is_some()) {
+    if !is_distributed && originals.contains_key("exactly.once.source") {
         out.push("property 'exactly.once.source' has no effect in standalone mode".to_owned());
     }
     out

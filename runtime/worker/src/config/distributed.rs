@@ -79,11 +79,7 @@ impl WorkerConfig {
 
 fn read(config: &Config, originals: Properties) -> Result<WorkerConfig, ConfigProblem> {
     let group_id = config.text("group.id")?.to_owned();
-    let source = match config.text("exactly.once.source.support")?.to_ascii_lowercase().as_str() {
-        "enabled" => ExactlyOnceSource::Enabled,
-        "preparing" => ExactlyOnceSource::Preparing,
-        _ => ExactlyOnceSource::Disabled,
-    };
+    let source = ExactlyOnceSource::from_property(config.text("exactly.once.source.support")?);
     let mut warnings = Vec::new();
     if originals.contains_key("offset.storage.cleanup.policy") {
         warnings

@@ -39,7 +39,7 @@ impl fmt::Display for ConfigErrors {
 impl std::error::Error for ConfigErrors {}
 
 /// The defined name that an unknown one was perhaps meant to be.
-pub(crate) fn meant<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn meant<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known.map(|name| (distance(unknown, name), name)).filter(|(distance, _)| *distance <= 2).min().map(|(_, name)| name)
 }
 

@@ -91,15 +91,31 @@ pub enum Delivery {
     },
 }
 
-/// `exactly.once.source.support` of a distributed worker (KIP-618).
+/// `exactly.once.source.support`: how the source connectors of a group are delivered (KIP-618).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExactlyOnceSource {
-    /// Tasks write at least once; nothing can be fenced.
+    /// Plain writes of the leader; tasks write at least once, and nothing can be fenced.
     Disabled,
-    /// As disabled, but the leader already writes in transactions.
+    /// The leader writes in transactions, tasks still at least once: the first rolling upgrade.
     Preparing,
     /// Tasks write exactly once.
     Enabled,
+}
+
+impl ExactlyOnceSource {
+    /// What a property says, whatever the case of its letters; [`Self::Disabled`] for all that the definition would refuse.
+    pub fn from_property(text: &str) -> Self {
+        match text.to_ascii_lowercase().as_str() {
+            "enabled" => Self::Enabled,
+            "preparing" => Self::Preparing,
+            _ => Self::Disabled,
+        }
+    }
+
+    /// Whether the leader's writes are fenced transactions.
+    pub fn leader_is_transactional(self) -> bool {
+        self != Self::Disabled
+    }
 }
 
 /// When a task that failed is started again.

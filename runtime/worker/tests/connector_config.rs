@@ -1,0 +1,65 @@
+//! What a worker says of a connector's configuration before it runs any of it.
+
+use oncewire_api::Properties;
+use oncewire_api::plugin::PluginRegistry;
+use oncewire_worker::config::connector::{ConnectorConfig, SourceChoice, TASKS_MAX_LIMIT};
+use oncewire_worker::config::worker::WorkerConfig;
+
+fn registry() -> PluginRegistry {
+    PluginRegistry::new(oncewire_plugins::converters().into_iter().chain([oncewire_connector_sequence::plugin()]))
+}
+
+fn worker(more: &[(&str, &str)]) -> WorkerConfig {
+    let text = "org.apache.kafka.connect.storage.StringConverter";
+    let mut properties = map(&[("bootstrap.servers", "h:1"), ("key.converter", text), ("value.converter", text)]);
+    properties.extend(map(more));
+    WorkerConfig::standalone("worker", properties).unwrap()
+}
+
+fn map(pairs: &[(&str, &str)]) -> Properties {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+fn check(more: &[(&str, &str)]) -> Result<ConnectorConfig, String> {
+    let mut properties = map(&[("name", "c"), ("connector.class", "SequenceSource"), ("topic", "t")]);
+    properties.extend(map(more));
+    let connector = registry().source("SequenceSource").unwrap();
+    ConnectorConfig::check(&worker(&[]), properties, &*connector).map_err(|errors| errors.to_string())
+}
+
+#[test]
+fn a_version_that_the_connector_does_not_have_is_refused() {
+    let version = registry().source("SequenceSource").unwrap().version().to_owned();
+    check(&[("connector.plugin.version", &version)]).unwrap();
+    let error = check(&[("connector.plugin.version", "[99,)")]).unwrap_err();
+    assert!(error.contains("'connector.plugin.version' asks for [99,)") && error.contains(&version), "{error}");
+}
+
+#[test]
+fn a_version_that_a_converter_does_not_have_is_refused_where_the_class_is_named() {
+    let converter = ("value.converter", "org.apache.kafka.connect.json.JsonConverter");
+    let config = check(&[converter, ("value.converter.plugin.version", "99")]).unwrap();
+    let error = config.converters(&worker(&[]), &registry()).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("'value.converter.plugin.version' asks for 99"), "{error}");
+    let of_worker = worker(&[("key.converter.plugin.version", "99")]);
+    let error = check(&[]).unwrap().converters(&of_worker, &registry()).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("'key.converter.plugin.version' asks for 99"), "{error}");
+}
+
+#[test]
+fn more_tasks_than_a_worker_runs_are_refused() {
+    let most = TASKS_MAX_LIMIT.to_string();
+    assert_eq!(check(&[("tasks.max", &most)]).unwrap().tasks_max, TASKS_MAX_LIMIT);
+    for (asked, says) in [("10001", "at most 10000"), ("0", "tasks.max"), ("2147483647", "at most 10000")] {
+        let error = check(&[("tasks.max", asked)]).unwrap_err();
+        assert!(error.contains(says), "{asked}: {error}");
+    }
+}
+
+#[test]
+fn exactly_once_that_was_never_mentioned_differs_from_exactly_once_that_is_asked_for() {
+    for (given, meant) in [("enabled", SourceChoice::Enabled), ("DISABLED", SourceChoice::Disabled)] {
+        assert_eq!(check(&[("exactly.once.source", given)]).unwrap().source, meant, "{given}");
+    }
+    assert_eq!(check(&[]).unwrap().source, SourceChoice::Unset);
+}
