@@ -62,6 +62,17 @@ pub fn warnings(properties: &Properties) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use oncewire_worker::config::properties::read_properties;
+    use oncewire_worker::config::worker::WorkerConfig;
+
+    #[test]
+    fn every_line_of_the_example_has_an_effect() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../cli/connect-distributed.properties");
+        let properties = read_properties(std::path::Path::new(path)).unwrap();
+        assert_eq!(warnings(&properties), Vec::<String>::new());
+        let worker = WorkerConfig::distributed(path, properties).unwrap();
+        assert_eq!(worker.offsets_topic_template.as_deref(), Some("${connector}-offsets"));
+    }
 
     #[test]
     fn unknown_keys_are_named_and_known_ones_are_not() {

@@ -4,6 +4,9 @@
 //! was fenced. The record holds how many tasks there were, so the transactional ids of the old generation are known even when
 //! the new one has fewer. A record is written after the fencing; a crash in between repeats a fencing, which harms nobody.
 
+/// How many ids are fenced at most, whatever a record in the config topic claims: as many tasks as a connector may have here.
+const IDS_MAX: u32 = 10_000;
+
 /// What the leader has to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fencing {
@@ -43,7 +46,15 @@ pub fn left_behind(group_id: &str, connector: &str, recorded: Option<u32>, tasks
 }
 
 fn ids(group_id: &str, connector: &str, tasks: u32) -> Vec<String> {
-    (0..tasks).map(|task| format!("{group_id}-{connector}-{task}")).collect()
+    if tasks > IDS_MAX {
+        tracing::error!(
+            connector,
+            tasks,
+            "config topic: the connector's task count record or commit says that it had more tasks than a worker runs; only the \
+             producers of the first {IDS_MAX} are fenced"
+        );
+    }
+    (0..tasks.min(IDS_MAX)).map(|task| format!("{group_id}-{connector}-{task}")).collect()
 }
 
 #[cfg(test)]
@@ -81,5 +92,14 @@ mod tests {
         assert_eq!(left_behind("g", "c", Some(2), 1), ["g-c-0", "g-c-1"]);
         assert_eq!(left_behind("g", "c", Some(1), 2), ["g-c-0", "g-c-1"]);
         assert!(left_behind("g", "c", None, 0).is_empty());
+    }
+
+    #[test]
+    fn a_count_that_nobody_ever_had_costs_no_more_than_the_most_tasks_that_there_can_be() {
+        let most = usize::try_from(IDS_MAX).unwrap();
+        let enormous = fencing("g", "c", true, Some(u32::MAX), 1);
+        assert!(matches!(enormous, Fencing::Fence { ids, tasks: 1 } if ids.len() == most));
+        assert_eq!(left_behind("g", "c", Some(1), i32::MAX.unsigned_abs()).len(), most);
+        assert_eq!(most, oncewire_worker::config::connector::TASKS_MAX_LIMIT);
     }
 }

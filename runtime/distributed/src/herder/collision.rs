@@ -26,11 +26,12 @@ impl Rivals {
     }
 
     /// Refuses a new connector whose transactional ids are in use already and can be those of another group's connector. One that
-    /// only might clash is told in the log.
+    /// only might clash is told in the log; so is one that `was_here` before, since the ids, which brokers know for days
+    /// (`transactional.id.expiration.ms`), are then those of its own earlier tasks.
     ///
     /// # Errors
     /// A 400 that names both.
-    pub async fn check(&self, connector: &str) -> Answer<()> {
+    pub async fn check(&self, connector: &str, was_here: bool) -> Answer<()> {
         if let Some(certain) = txid_collision(&self.group_id, connector, []) {
             return Err(HerderError::BadRequest(certain));
         }
@@ -49,6 +50,10 @@ impl Rivals {
         let others =
             listed.iter().filter(|group| group.protocol_type == "connect").map(|group| group.group_id.as_str());
         let Some(possible) = possible_txid_collision(&self.group_id, connector, others) else { return Ok(()) };
+        if was_here {
+            tracing::warn!(connector, "{possible}");
+            return Ok(());
+        }
         let prefix = format!("{}-{connector}-", self.group_id);
         let in_use = match tokio::time::timeout(ASK_MAX, admin.list_transactions()).await {
             Ok(Ok(listed)) => listed.iter().any(|listed| is_task(&prefix, &listed.transactional_id)),

@@ -31,7 +31,7 @@ impl Tick {
             return Err(HerderError::AlreadyExists(format!("Connector {name} already exists")));
         }
         refuse_silent_return(snapshot.config(&name).map(|known| &**known), &config)?;
-        if created && let Some(topic) = self.own_offsets_topic(&name) {
+        if let Some(topic) = self.own_offsets_topic(&name, snapshot.config(&name).map(|known| &**known)) {
             // From now on it is the connector's own property, so that every worker, whatever its settings, agrees.
             config.entry(OFFSETS_TOPIC.to_owned()).or_insert(Some(topic));
         }
@@ -47,9 +47,13 @@ impl Tick {
         Ok(Put { created, connector: ConnectorInfo { name, config, tasks, kind } })
     }
 
-    /// `offsets.storage.topic.template`, filled in.
-    fn own_offsets_topic(&self, connector: &str) -> Option<String> {
+    /// `offsets.storage.topic.template`, filled in for a new connector. One that is there already keeps what it has: who puts the
+    /// configuration that was once created has not heard of the property, and its tasks must not look elsewhere for their offsets.
+    fn own_offsets_topic(&self, connector: &str, known: Option<&ConfigMap>) -> Option<String> {
         let template = self.parts.worker.config().offsets_topic_template.as_ref()?;
+        if let Some(known) = known {
+            return known.get(OFFSETS_TOPIC).cloned().flatten();
+        }
         offsets_topic_name(template, connector)
             .inspect_err(|problem| tracing::warn!(connector, "no offsets topic of its own: {problem}"))
             .ok()

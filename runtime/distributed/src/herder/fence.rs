@@ -224,13 +224,38 @@ impl Tick {
     }
 }
 
-/// Fences with the connector's own rights. The error names every id that could not be fenced.
+/// How many ids an error names; of the rest it says how many they are.
+const NAMED_MAX: usize = 20;
+
+/// Fences with the connector's own rights. The error names the ids that could not be fenced.
 pub(super) async fn fence_ids(client: ClientConfig, ids: &[String]) -> Result<(), String> {
-    let cluster = Cluster::connect(client).await.map_err(|error| format!("{}: {error}", ids.join(", ")))?;
+    let cluster = Cluster::connect(client).await.map_err(|error| format!("{}: {error}", named(ids, ", ")))?;
     let fenced = Admin::new(cluster.clone()).fence_producers(ids, FENCE_TIMEOUT, ROUND_MAX).await;
     cluster.close().await;
     let failed = fenced.into_iter().filter_map(|(id, result)| Some((id, result.err()?)));
     let failed: Vec<String> =
         failed.map(|(id, error)| format!("transactional id {id:?} can't be fenced: {error}")).collect();
-    if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
+    if failed.is_empty() { Ok(()) } else { Err(named(&failed, "; ")) }
+}
+
+/// The first of them, and how many more there are.
+pub(super) fn named(all: &[String], between: &str) -> String {
+    let shown = all[..all.len().min(NAMED_MAX)].join(between);
+    match all.len().checked_sub(NAMED_MAX) {
+        Some(more @ 1..) => format!("{shown}{between}and {more} more"),
+        _ => shown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_the_first_ids_and_counts_the_rest() {
+        let ids: Vec<String> = (0..10_000).map(|task| format!("g-c-{task}")).collect();
+        assert_eq!(named(&ids[..2], ", "), "g-c-0, g-c-1");
+        assert!(!named(&ids[..NAMED_MAX], ", ").contains("more"));
+        assert!(named(&ids, ", ").ends_with("g-c-19, and 9980 more"));
+    }
 }

@@ -66,12 +66,14 @@ impl Handle {
             return Err(HerderError::BadRequest(message));
         }
         // An old connector has its ids already; who has them too was told when it came.
-        let is_new = !self.view.snapshot().contains(name);
+        let snapshot = self.view.snapshot();
+        let is_new = !snapshot.contains(name);
         if is_new
             && self.config.exactly_once == ExactlyOnceSource::Enabled
             && self.kind(config) == ConnectorType::Source
         {
-            self.rivals.check(name).await?;
+            // The record of how many tasks were let in outlives a connector.
+            self.rivals.check(name, snapshot.task_count_record(name).is_some()).await?;
         }
         Ok(())
     }

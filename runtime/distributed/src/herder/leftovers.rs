@@ -15,7 +15,7 @@
 //! Left out: a leader that goes before it has fenced leaves it to the time-out; so does a Java leader. Invariant: nobody waits
 //! for this but tasks of the same name, and nothing fails because of it.
 
-use super::fence::fence_ids;
+use super::fence::{fence_ids, named};
 use super::job::Done;
 use super::tick::Tick;
 use crate::decide::fencing::left_behind;
@@ -120,7 +120,7 @@ impl Tick {
                 let client = client.and_then(|config| admin_client(worker.config(), &config, &connector));
                 let result = match client {
                     Ok(client) => fence_ids(client, &leftover.ids).await,
-                    Err(problem) => Err(format!("{}: {problem}", leftover.ids.join(", "))),
+                    Err(problem) => Err(format!("{}: {problem}", named(&leftover.ids, ", "))),
                 };
                 Done::LeftoversFenced { connector, result }
             });

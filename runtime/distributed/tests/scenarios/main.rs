@@ -6,6 +6,7 @@
 
 mod support;
 
+mod again;
 mod exactly_once;
 mod group;
 mod leftovers;
