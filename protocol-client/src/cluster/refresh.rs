@@ -23,6 +23,9 @@ use crate::wire::error_code::codes;
 const REFRESH_INTERVAL_MIN: Duration = Duration::from_millis(50);
 /// So many may come at once before that: whoever starts looks up a few topics one after the other, and each would wait.
 const REFRESH_BURST: u32 = 8;
+/// What is known of a topic counts for so long while a partition has no leader: it gets one when its broker comes back, and nobody
+/// tells.
+const LEADERLESS_AGE_MAX: Duration = Duration::from_millis(500);
 /// A broker that does not answer such a question for this long is given up for another one, though it may only be slow: any
 /// broker can answer, and the connection carries nothing else.
 const LOOKUP_TIMEOUT_MAX: Duration = Duration::from_secs(5);
@@ -129,7 +132,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// A topic from the cache; looked up when it is not there or older than `metadata.max.age.ms`.
+    /// A topic from the cache; looked up when it is not there or older than `metadata.max.age.ms`, and after half a second while
+    /// a partition of it has no leader.
     ///
     /// `None`: the brokers say that it does not exist. It never creates the topic. Partitions may be without a leader.
     ///
@@ -143,7 +147,7 @@ impl Cluster {
         loop {
             let cached = self.inner.lock_metadata().topic(name, Instant::now());
             if let Some((topic, updated)) = &cached
-                && updated.elapsed() < self.inner.config.metadata_max_age
+                && updated.elapsed() < self.max_age(topic)
             {
                 return Ok(Some(Arc::clone(topic)));
             }
@@ -161,6 +165,12 @@ impl Cluster {
             }
             retry.pause(error).await?;
         }
+    }
+
+    fn max_age(&self, topic: &TopicMetadata) -> Duration {
+        let is_led = topic.partitions.values().all(|partition| partition.leader.is_some());
+        let max = self.inner.config.metadata_max_age;
+        if is_led { max } else { max.min(LEADERLESS_AGE_MAX) }
     }
 
     /// How metadata and coordinators are asked for.

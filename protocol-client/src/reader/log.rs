@@ -107,7 +107,8 @@ impl LogReader {
     ///
     /// # Errors
     /// What retrying cannot mend: the topic was deleted or made anew, no permission, corrupt records. Lost connections and
-    /// moved leaders are retried within `default.api.timeout.ms`. The error comes again at the next call.
+    /// moved leaders are retried within `default.api.timeout.ms`; then the error is told, and whoever calls again has the reader go
+    /// on as long once more. Other errors come again at the next call.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped: fetches in flight live in the reader.
@@ -276,17 +277,18 @@ impl LogReader {
                 false => by_leader.entry(leader).or_default().push(asked),
             }
         }
-        for index in leaderless {
-            self.failed(index, self.refused(index, codes::LEADER_NOT_AVAILABLE))?;
-            self.refresh();
-        }
         for (leader, asked) in by_leader {
             self.fetch(leader, asked);
         }
         for (leader, asked) in alone {
             self.fetch(leader, vec![asked]);
         }
-        Ok(())
+        if !leaderless.is_empty() {
+            self.refresh();
+        }
+        self.all_failed(
+            leaderless.into_iter().map(|index| (index, self.refused(index, codes::LEADER_NOT_AVAILABLE))).collect(),
+        )
     }
 
     fn fetch(&mut self, node: NodeId, asked: Vec<Asked>) {
@@ -405,18 +407,19 @@ impl LogReader {
             Err(error) => {
                 tracing::debug!(%node, %error, "fetch failed");
                 self.refresh();
-                return asked.iter().try_for_each(|one| self.failed(one.partition, error.clone()));
+                return self.all_failed(asked.iter().map(|one| (one.partition, error.clone())).collect());
             }
         };
         self.quiet = true;
+        let mut outcome = Ok(());
         for Told { partition, result } in told {
             let Some(one) = asked.iter().find(|one| one.partition == partition) else { continue };
             match result {
                 Ok(fetched) => self.take(one, fetched),
-                Err(refused) => self.refuse(one, refused)?,
+                Err(refused) => outcome = outcome.and(self.refuse(one, refused)),
             }
         }
-        Ok(())
+        outcome
     }
 
     fn take(&mut self, asked: &Asked, fetched: Fetched) {
@@ -460,13 +463,13 @@ impl LogReader {
             }
             return Ok(());
         }
-        self.failed(index, self.refused(index, refused.code))?;
+        let outcome = self.failed(index, self.refused(index, refused.code));
         let is_news = refused.hint.is_some_and(|hint| self.cluster.leader_hint(&self.topic.name, index, &hint));
         match self.partitions.get_mut(&index) {
             Some(partition) if is_news => partition.retry_at_once(),
             _ => self.refresh(),
         }
-        Ok(())
+        outcome
     }
 
     fn look_up_start(&mut self, index: i32) {
@@ -496,6 +499,11 @@ impl LogReader {
             Some(partition) => partition.failed(error, new_retry),
             None => Ok(()),
         }
+    }
+
+    /// Each is noted, whatever becomes of the others; the first error that its partition's patience does not cover.
+    fn all_failed(&mut self, failures: Vec<(i32, Error)>) -> Result<(), Error> {
+        failures.into_iter().fold(Ok(()), |outcome, (index, error)| outcome.and(self.failed(index, error)))
     }
 
     fn refused(&self, index: i32, code: i16) -> Error {

@@ -12,6 +12,8 @@ use crate::error::Error;
 /// After this many answers without data, asked for alone, the offsets up to the stable end are taken for empty: compaction
 /// or retention removed everything in a closed segment, and nothing will ever be there.
 const EMPTY_ANSWERS_MAX: u32 = 3;
+/// How long a partition rests after its patience was used up: 1 s.
+const GAVE_UP_PAUSE: Duration = Duration::from_secs(1);
 /// Bytes asked for grow to this when one batch does not fit; no broker takes larger ones than a request may be.
 const MAX_BYTES_LIMIT: i32 = 100 * 1024 * 1024;
 
@@ -106,14 +108,19 @@ impl Partition {
     /// Notes a failure; it is tried again after a pause, or at once if a new leader was told.
     ///
     /// # Errors
-    /// When it is none that may pass, or its patience is used up.
+    /// When it is none that may pass, or its patience is used up. With the latter it is told once, and the partition goes on with new
+    /// patience, for a caller who does not give up.
     pub(super) fn failed(&mut self, error: Error, new_retry: impl FnOnce() -> Retry) -> Result<(), Error> {
         if !error.retriable() {
             return Err(error);
         }
-        let pause = self.trouble.get_or_insert_with(new_retry).failed(error)?;
+        let outcome = self.trouble.get_or_insert_with(new_retry).failed(error);
+        let pause = outcome.as_ref().copied().unwrap_or(GAVE_UP_PAUSE);
         self.not_before = Some(Instant::now() + pause);
-        Ok(())
+        if outcome.is_err() {
+            self.trouble = None;
+        }
+        outcome.map(drop)
     }
 
     pub(super) fn retry_at_once(&mut self) {

@@ -6,7 +6,7 @@
 mod fake;
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -107,6 +107,33 @@ async fn concurrent_look_ups_share_one_metadata_request() {
     }
     let requests = broker.count(ApiKey::Metadata) - before;
     assert!(requests <= 3, "{requests} requests for 50 look-ups");
+    cluster.close().await;
+}
+
+/// All brokers that could lead it were away. Nobody tells when one is back, and `metadata.max.age.ms` is minutes.
+#[tokio::test]
+async fn a_topic_without_a_leader_is_asked_for_again_long_before_its_metadata_is_old() {
+    let leader = Arc::new(AtomicI32::new(-1));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let told = Arc::clone(&leader);
+    let broker = FakeBroker::on(listener, move |head, body| {
+        Some(metadata(head, body, &[(1, address)], told.load(Ordering::Relaxed)))
+    });
+    let cluster = Cluster::connect(config(&address.to_string())).await.unwrap();
+    for _ in 0..100 {
+        assert!(cluster.topic("t").await.unwrap().is_some());
+    }
+    assert!(broker.count(ApiKey::Metadata) < 10, "it is not asked for each time");
+    assert_eq!(cluster.leader("t", 0), None);
+    leader.store(1, Ordering::Relaxed);
+    let found = tokio::time::timeout(Duration::from_secs(10), async {
+        while cluster.topic("t").await.unwrap().is_some() && cluster.leader("t", 0).is_none() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+    found.await.expect("the leader is found");
+    assert_eq!(cluster.leader("t", 0).map(|(node, _)| node), Some(NodeId(1)));
     cluster.close().await;
 }
 

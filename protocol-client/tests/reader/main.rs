@@ -8,7 +8,7 @@ mod fake;
 mod log;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -24,24 +24,34 @@ use tokio::time::{Instant, timeout};
 use fake::FakeBroker;
 use log::Log;
 
+const LEADER_NOT_AVAILABLE: i16 = 5;
+const NOT_LEADER_OR_FOLLOWER: i16 = 6;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// One broker that leads the only partition of every topic, with this log.
 async fn leader(log: Log) -> (Cluster, Arc<Mutex<Log>>, FakeBroker) {
+    let (cluster, shared, broker, _) = leader_for(log, PATIENCE).await;
+    (cluster, shared, broker)
+}
+
+/// The same for a client with this patience; the last is the leader that Metadata tells.
+async fn leader_for(log: Log, patience: Duration) -> (Cluster, Arc<Mutex<Log>>, FakeBroker, Arc<AtomicI32>) {
+    let told = Arc::new(AtomicI32::new(1));
+    let telling = Arc::clone(&told);
     let shared = Arc::new(Mutex::new(log));
     let served = Arc::clone(&shared);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let broker = FakeBroker::on(listener, move |head, body| match head.api {
-        ApiKey::Metadata => Some(fake::metadata(head, body, &[(1, address)], 1)),
+        ApiKey::Metadata => Some(fake::metadata(head, body, &[(1, address)], telling.load(Ordering::Relaxed))),
         _ => served.lock().unwrap().answer(head, body),
     });
     let mut config = ClientConfig::new(&address.to_string()).unwrap();
-    config.default_api_timeout = PATIENCE;
+    config.default_api_timeout = patience;
     config.retry_backoff = Duration::from_millis(1);
     config.retry_backoff_max = Duration::from_millis(5);
     let cluster = Cluster::connect(config).await.unwrap();
-    (cluster, shared, broker)
+    (cluster, shared, broker, told)
 }
 
 fn options() -> ReaderOptions {
@@ -211,5 +221,41 @@ async fn a_topic_that_does_not_exist_is_named() {
     let cluster = Cluster::connect(ClientConfig::new(&address.to_string()).unwrap()).await.unwrap();
     let refused = LogReader::open(&cluster, "t", options()).await.unwrap_err();
     assert!(matches!(refused, Error::UnknownTopic { topic } if topic == "t"));
+    cluster.close().await;
+}
+
+/// All brokers of a small cluster were away for longer than the patience: the partition has no leader for as long, and then one again.
+#[tokio::test]
+async fn a_leader_that_comes_back_after_the_patience_is_found_by_whoever_goes_on_asking() {
+    let (cluster, shared, broker, told) = leader_for(Log::default().data(-1, 1), Duration::from_millis(200)).await;
+    let mut reader = open(&cluster, options()).await;
+    assert_eq!(to_end(&mut reader).await, vec![0]);
+    told.store(-1, Ordering::Relaxed);
+    shared.lock().unwrap().refusals = vec![NOT_LEADER_OR_FOLLOWER];
+    for _ in 0..2 {
+        let error = timeout(PATIENCE, async {
+            loop {
+                if let Err(error) = reader.next().await {
+                    return error;
+                }
+            }
+        });
+        let error = error.await.unwrap();
+        assert!(matches!(error, Error::Timeout { .. }) && error.code() == Some(LEADER_NOT_AVAILABLE), "{error}");
+    }
+    let fetches = broker.count(ApiKey::Fetch);
+    told.store(1, Ordering::Relaxed);
+    shared.lock().unwrap().append(-1, 1);
+    let found = timeout(PATIENCE, async {
+        loop {
+            if let Ok(ReaderEvent::Records { records, .. }) = reader.next().await {
+                return records;
+            }
+            // An error at each call would never let the time-out in.
+            tokio::task::yield_now().await;
+        }
+    });
+    assert_eq!(found.await.unwrap()[0].offset, 1);
+    assert!(broker.count(ApiKey::Fetch) > fetches);
     cluster.close().await;
 }
