@@ -2,6 +2,9 @@
 //!
 //! Everything that waits (fetches, the refresh of metadata, the look-up of an offset that fell out of range) is a boxed future in
 //! `work`, so that no leader holds another back, and dropping `next` loses nothing.
+//!
+//! Between two calls of `next` nobody polls `work`, perhaps for hours. A fetch can stand so: its connection is the reader's alone. What
+//! takes turns with others (one request for metadata at a time, one attempt to connect) is a task of its own, see [`apart`].
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -11,6 +14,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use kafka_protocol::messages::{FetchRequest, FetchResponse};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::committed::{VisibleRecords, next_fetch_offset};
@@ -317,7 +321,7 @@ impl LogReader {
             return;
         }
         let (cluster, topic) = (self.cluster.clone(), self.topic.name.clone());
-        self.work.push(Box::pin(async move { Done::Refreshed(cluster.refresh(&[&topic]).await) }));
+        self.work.push(apart(async move { Done::Refreshed(cluster.refresh(&[&topic]).await) }));
     }
 
     /// Lets all work run as far as it can now, so that requests are sent; never waits.
@@ -477,7 +481,7 @@ impl LogReader {
             partition.busy = true;
         }
         let (cluster, topic) = (self.cluster.clone(), self.topic.name.clone());
-        self.work.push(Box::pin(async move {
+        self.work.push(apart(async move {
             let question = Question { topic, spec: OffsetSpec::Earliest, isolation: Isolation::Uncommitted };
             let asked = question.ask(&cluster, BTreeSet::from([index]), cluster.patience()).await;
             let start = asked.map(|listed| listed.get(&index).map_or(0, |listed| listed.offset));
@@ -529,6 +533,21 @@ impl fmt::Debug for LogReader {
 
 fn offset(offsets: &BTreeMap<i32, i64>, partition: i32) -> i64 {
     offsets.get(&partition).copied().unwrap_or(0)
+}
+
+/// Work that goes on while nobody polls it, so that it never stops with a turn in its hands. It ends with the reader.
+fn apart(work: impl Future<Output = Done> + Send + 'static) -> Work {
+    // The set aborts its task when it is dropped.
+    let mut task = JoinSet::new();
+    task.spawn(work);
+    Box::pin(async move {
+        match task.join_next().await {
+            Some(Ok(done)) => done,
+            Some(Err(error)) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            // The runtime ends, and with it whoever waits here.
+            _ => std::future::pending().await,
+        }
+    })
 }
 
 fn poll_work(work: &mut Vec<Work>, context: &mut Context<'_>) -> Poll<Done> {

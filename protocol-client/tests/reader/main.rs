@@ -259,3 +259,26 @@ async fn a_leader_that_comes_back_after_the_patience_is_found_by_whoever_goes_on
     assert!(broker.count(ApiKey::Fetch) > fetches);
     cluster.close().await;
 }
+
+/// Who asks a reader now and then, as for stored offsets, leaves it alone in between. What it has begun must not keep others waiting:
+/// one request for metadata is under way at a time, for all.
+#[tokio::test]
+async fn a_reader_that_nobody_reads_holds_up_nobody_elses_look_up() {
+    let (cluster, shared, _broker) = leader(Log::default().data(-1, 1)).await;
+    let mut reader = open(&cluster, options()).await;
+    assert_eq!(to_end(&mut reader).await, vec![0]);
+    shared.lock().unwrap().refusals = vec![NOT_LEADER_OR_FOLLOWER];
+    // After so many the next one has to wait for its time.
+    for _ in 0..20 {
+        cluster.refresh(&["t"]).await.unwrap();
+    }
+    let moments = Instant::now() + Duration::from_millis(20);
+    while Instant::now() < moments {
+        // Nothing to read, or no time to read it.
+        let _ = timeout(Duration::from_millis(5), reader.next()).await;
+    }
+    assert!(shared.lock().unwrap().refusals.is_empty(), "it had to look for the leader");
+    timeout(PATIENCE, cluster.refresh(&["t"])).await.expect("nobody is in the way").unwrap();
+    drop(reader);
+    cluster.close().await;
+}

@@ -110,6 +110,14 @@ impl RealKafka {
         self.act("kill9");
     }
 
+    /// SIGTERM: it hands its leaderships over, if anybody is there to take them; returns when the process is gone.
+    ///
+    /// # Panics
+    /// The script fails.
+    pub fn stop(&self) {
+        self.act("stop");
+    }
+
     /// Starts the broker again with its data, on its port, and waits until it is ready.
     ///
     /// # Panics

@@ -88,7 +88,15 @@ impl Broker {
         self.kafka().kill9();
     }
 
-    /// Starts the broker again after [`Broker::kill9`], with its data.
+    /// SIGTERM.
+    ///
+    /// # Panics
+    /// For the embedded broker: it keeps everything in memory.
+    pub fn stop(&self) {
+        self.kafka().stop();
+    }
+
+    /// Starts the broker again after [`Broker::stop`] or [`Broker::kill9`], with its data.
     ///
     /// # Panics
     /// For the embedded broker: it keeps everything in memory.
