@@ -5,6 +5,10 @@ mod support;
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::ApiKey;
 use oncewire_api::{SourceOffset, SourcePartition, SourceRecord};
+use oncewire_client::admin::{Admin, OffsetSpec};
+use oncewire_client::config::ProducerConfig;
+use oncewire_client::producer::TransactionalProducer;
+use oncewire_client::reader::Isolation;
 use oncewire_dev_broker::Fault;
 use oncewire_worker::worker::{AlterError, OffsetChange, State, TargetState};
 use std::time::Duration;
@@ -75,6 +79,39 @@ async fn a_connector_that_gets_an_own_topic_goes_on_where_the_worker_s_topic_say
     started_at(&stand, &herd, Some(3)).await;
     let listed = herd.worker.offsets("c", &stand.connector).await.expect("it is listed");
     assert_eq!(listed, [(partition(), Some(SourceOffset::single("n", 3)))]);
+}
+
+/// What a killed task of a worker with exactly-once support left open, when the cluster was set back to `preparing` before anybody fenced it.
+#[tokio::test]
+async fn an_offset_that_is_not_committed_moves_nobody_although_exactly_once_is_off() {
+    let (stand, herd) = stand("preparing", &[]).await;
+    let cluster = stand.cluster().await;
+    let config = || ProducerConfig::new("g-c-0").expect("an id");
+    let killed = TransactionalProducer::new(cluster.clone(), config());
+    killed.init().await.expect("it takes the id");
+    killed.begin().await.expect("local");
+    let mut stage = killed.stage();
+    stage.append(&"w-offsets".into(), 0, 0, Some(KEY.as_bytes()), Some(br#"{"n":5}"#), &[]).expect("it is small");
+    killed.send(stage.seal()).await.expect("room");
+    let admin = Admin::new(cluster.clone());
+    let deadline = tokio::time::Instant::now() + support::PATIENCE;
+    while admin
+        .list_offsets("w-offsets", Some(&[0]), OffsetSpec::Latest, Isolation::Uncommitted)
+        .await
+        .expect("it is there")[&0]
+        .offset
+        == 0
+    {
+        assert!(tokio::time::Instant::now() < deadline, "the offset is not in the log");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    stand.script(vec![]);
+    herd.start(&stand, TargetState::Started);
+    // The broker ends it, sooner or later.
+    TransactionalProducer::new(cluster.clone(), config()).init().await.expect("it ends the open transaction");
+    stand.until("the start without offset", |events| events.contains(&Event::Started(None))).await;
+    herd.stop().await;
+    cluster.close().await;
 }
 
 #[tokio::test]

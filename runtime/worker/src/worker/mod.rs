@@ -168,10 +168,13 @@ impl Worker {
         let Delivery::Distributed { source, offsets } = &config.delivery else {
             return Err("a worker under a herder needs a distributed worker's configuration".to_owned());
         };
+        // Also without exactly-once support: a cluster that was set back from it may hold a killed task's open transaction, whose offset is
+        // not one that its records have reached.
         let isolation = match config.originals.get("isolation.level") {
-            _ if *source == ExactlyOnceSource::Enabled => Isolation::Committed,
-            Some(level) if level.eq_ignore_ascii_case("read_committed") => Isolation::Committed,
-            _ => Isolation::Uncommitted,
+            Some(level) if *source != ExactlyOnceSource::Enabled && level.eq_ignore_ascii_case("read_uncommitted") => {
+                Isolation::Uncommitted
+            }
+            _ => Isolation::Committed,
         };
         let cluster = Cluster::connect(offsets_client(&config)?).await.map_err(|error| error.to_string())?;
         offset_topic::ensure(&cluster, offsets).await.map_err(|failure| failure.to_string())?;
