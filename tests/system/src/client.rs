@@ -1,5 +1,6 @@
 //! The tests' own eyes on a cluster, without async: where a topic ends, what is in it, and the auditor's verdict.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use oncewire_audit::{AuditPlan, Check, OffsetsPlan, Report, audit};
@@ -84,9 +85,17 @@ impl Client {
     /// # Panics
     /// The broker refuses.
     pub fn end(&self, topic: &str, isolation: Isolation) -> i64 {
+        self.ends(topic, isolation).values().sum()
+    }
+
+    /// The end of each partition; none while there is no such topic.
+    ///
+    /// # Panics
+    /// The broker refuses.
+    pub fn ends(&self, topic: &str, isolation: Isolation) -> BTreeMap<i32, i64> {
         match self.block_on(self.admin().list_offsets(topic, None, OffsetSpec::Latest, isolation)) {
-            Ok(offsets) => offsets.values().map(|listed| listed.offset).sum(),
-            Err(Error::UnknownTopic { .. }) => 0,
+            Ok(offsets) => offsets.into_iter().map(|(partition, listed)| (partition, listed.offset)).collect(),
+            Err(Error::UnknownTopic { .. }) => BTreeMap::new(),
             Err(error) => panic!("the end of {topic} can be looked up: {error}"),
         }
     }

@@ -1,7 +1,7 @@
 //! A group of distributed workers in slots: whoever is in a slot has its port, so that a Java worker can be replaced by ours and back.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -12,6 +12,9 @@ use crate::worker::{Kind, Worker, WorkerOptions, wait_until};
 
 /// A worker that is killed is missed after this.
 pub const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
+
+/// Long enough for a group that cannot agree to show it.
+const QUIET: Duration = Duration::from_secs(4);
 
 /// The group.
 #[derive(Debug)]
@@ -81,6 +84,11 @@ impl ConnectCluster {
     /// The topic with all source offsets.
     pub fn offsets_topic(&self) -> String {
         format!("{}-offsets", self.group)
+    }
+
+    /// The topic with all states.
+    pub fn status_topic(&self) -> String {
+        format!("{}-status", self.group)
     }
 
     /// A path for a file of the test.
@@ -240,9 +248,61 @@ impl ConnectCluster {
         self.ended.iter().cloned().chain(running.map(|worker| (worker.kind(), worker.log()))).collect()
     }
 
-    /// How many rebalances the workers in the slots of Java have begun.
+    /// Waits until a connector runs with so many tasks, some of them on each worker.
+    ///
+    /// # Panics
+    /// It doesn't in time.
+    pub fn wait_until_shared(&self, slot: usize, connector: &str, tasks: usize, patience: Duration) -> Status {
+        let workers: Vec<String> = self.workers().map(|worker| worker.rest().worker_id().to_owned()).collect();
+        let shared = |status: &Status| {
+            status.all_are("RUNNING", tasks) && workers.iter().all(|worker| status.tasks_on(worker) > 0)
+        };
+        self.wait_for_status(slot, connector, &format!("shares {tasks} tasks"), patience, shared)
+    }
+
+    fn workers(&self) -> impl Iterator<Item = &Worker> {
+        self.slots.iter().filter_map(|slot| slot.worker.as_ref())
+    }
+
+    /// Waits until nothing happens in a group to which nothing happens: members that cannot agree on where they are in the config topic would join
+    /// again and again.
+    ///
+    /// # Panics
+    /// They do.
+    pub fn wait_until_quiet(&self, slot: usize) {
+        let mut last = (self.rebalances(slot), Instant::now());
+        let quiet = || {
+            let now = self.rebalances(slot);
+            if now != last.0 {
+                last = (now, Instant::now());
+            }
+            last.1.elapsed() >= QUIET
+        };
+        wait_until("nothing happens in a group to which nothing happens", QUIET * 5, quiet, String::new);
+    }
+
+    /// How many rebalances the worker of a slot has taken part in.
+    ///
+    /// # Panics
+    /// There is none.
     pub fn rebalances(&self, slot: usize) -> usize {
-        self.worker(slot).log().matches("Rebalance started").count()
+        let worker = self.worker(slot);
+        let told = match worker.kind() {
+            Kind::Java => "Joined group at generation",
+            Kind::Ours => " assignment generation=",
+        };
+        worker.log().matches(told).count()
+    }
+
+    /// Lines of all logs that say that something went wrong, but for those of Java's workers with one of `of_java_alone`.
+    pub fn complaints(&self, of_java_alone: &[&str]) -> Vec<String> {
+        let all = self.logs();
+        let lines = all.iter().flat_map(|(kind, log)| log.lines().map(move |line| (kind, line)));
+        let known = |line: &str| of_java_alone.iter().any(|known| line.contains(known));
+        let bad = lines.filter(|(kind, line)| {
+            (line.contains(" ERROR ") && !(**kind == Kind::Java && known(line))) || line.contains("panicked")
+        });
+        bad.map(|(kind, line)| format!("{kind}: {line}")).collect()
     }
 }
 

@@ -22,5 +22,6 @@ pub mod seed;
 pub mod sequence_load;
 pub mod services;
 pub mod status_history;
+pub mod stretch;
 pub mod target;
 pub mod worker;

@@ -103,7 +103,10 @@ impl SequenceLoad {
     /// Waits until nobody writes and nothing is open, in the topic and in that of the offsets: a connector is said to be stopped before its tasks are, a
     /// coordinator answers when a commit is decided and writes the markers after that, and a task that was cancelled leaves its transaction to the next
     /// fencing or to the time limit.
-    fn wait_until_still(&self, client: &Client, cluster: &ConnectCluster) {
+    ///
+    /// # Panics
+    /// Someone writes on.
+    pub fn wait_until_still(&self, client: &Client, cluster: &ConnectCluster) {
         let topics = [self.name.clone(), cluster.offsets_topic()];
         let ends = || {
             let of = |isolation| topics.each_ref().map(|topic| client.end(topic, isolation));

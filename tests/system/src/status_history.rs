@@ -34,6 +34,38 @@ impl fmt::Display for Failure {
     }
 }
 
+/// One state of a task, as it was told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The task's number.
+    pub task: usize,
+    /// Its state.
+    pub state: String,
+    /// Which worker said so.
+    pub worker: String,
+    /// The group's generation of which that worker was.
+    pub generation: i64,
+    /// When, in ms since 1970.
+    pub at_ms: i64,
+}
+
+/// All that was told of a connector's tasks so far; of each task in its order.
+///
+/// # Panics
+/// The topic cannot be read.
+pub fn told_of_tasks(client: &Client, status_topic: &str, connector: &str) -> Vec<Told> {
+    let records = client.records(status_topic, Isolation::Uncommitted);
+    let told = records.into_iter().filter_map(|record| {
+        let key = String::from_utf8_lossy(record.key.as_ref()?).into_owned();
+        let task = key.strip_prefix(&format!("status-task-{connector}-"))?.parse().ok()?;
+        let status: Value = serde_json::from_slice(record.value.as_ref()?).ok()?;
+        let text = |field: &str| status[field].as_str().map(str::to_owned);
+        let generation = status["generation"].as_i64()?;
+        Some(Told { task, state: text("state")?, worker: text("worker_id")?, generation, at_ms: record.timestamp_ms })
+    });
+    told.collect()
+}
+
 /// All failures, in their order of time.
 ///
 /// # Panics

@@ -49,6 +49,17 @@ impl fmt::Display for Kind {
     }
 }
 
+/// How the last rebalance ended for a worker, by its log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastAssignment {
+    /// The group's generation.
+    pub generation: i64,
+    /// The group protocol: `default`, `compatible` or `sessioned`.
+    pub protocol: String,
+    /// Milliseconds until all are to join again, because somebody is gone; 0: nobody is waited for.
+    pub delay_ms: i64,
+}
+
 /// What a worker is started with.
 #[derive(Clone, Debug)]
 pub struct WorkerOptions<'a> {
@@ -131,6 +142,29 @@ impl Worker {
             None => std::fs::read(self.folder.join("connect.log"))
                 .map_or_else(|error| error.to_string(), |log| String::from_utf8_lossy(&log).into_owned()),
         }
+    }
+
+    /// How its last rebalance ended; `None` before the first.
+    pub fn last_assignment(&self) -> Option<LastAssignment> {
+        let log = self.log();
+        let after = |line: &str, what: &str| {
+            let rest = line.split_once(what)?.1;
+            Some(rest.split([' ', '"', ',', '.']).find(|word| !word.is_empty())?.to_owned())
+        };
+        let (generation, protocol, delay) = match self.kind {
+            Kind::Java => {
+                let line = log.lines().rfind(|line| line.contains("Joined group at generation"))?;
+                let version = after(line, "protocol version ")?;
+                let names = [("0", "default"), ("1", "compatible"), ("2", "sessioned")];
+                let name = names.iter().find(|(number, _)| *number == version)?.1;
+                (after(line, "at generation ")?, name.to_owned(), after(line, "rebalance delay: ")?)
+            }
+            Kind::Ours => {
+                let line = log.lines().rfind(|line| line.contains(" assignment generation="))?;
+                (after(line, "generation=")?, after(line, "protocol=")?, after(line, "delay_ms=")?)
+            }
+        };
+        Some(LastAssignment { generation: generation.parse().ok()?, protocol, delay_ms: delay.parse().ok()? })
     }
 
     /// An orderly end.

@@ -14,9 +14,6 @@ use oncewire_system_tests::target::Target;
 use oncewire_system_tests::worker::{Kind, wait_until};
 use serde_json::json;
 
-/// Long enough for a group that cannot agree to show it.
-const QUIET: Duration = Duration::from_secs(4);
-
 /// A restart that was not seen by then was over before the first look.
 const RESTART_SEEN: Duration = Duration::from_secs(2);
 
@@ -38,11 +35,7 @@ struct Pair<'a> {
 impl Pair<'_> {
     /// Tasks run on both, so that each request concerns both.
     fn wait_until_shared(&self, connector: &str, tasks: usize) -> Status {
-        let workers = [self.one, self.other].map(|slot| self.cluster.rest(slot).worker_id().to_owned());
-        let shared = |status: &Status| {
-            status.all_are("RUNNING", tasks) && workers.iter().all(|worker| status.tasks_on(worker) > 0)
-        };
-        self.cluster.wait_for_status(self.other, connector, &format!("shares {tasks} tasks"), PATIENCE, shared)
+        self.cluster.wait_until_shared(self.other, connector, tasks, PATIENCE)
     }
 
     fn request(&self, slot: usize, expected: u16, method: &str, path: &str) {
@@ -149,30 +142,6 @@ impl Pair<'_> {
             }
         }
     }
-
-    /// A group in which members cannot agree on where they are in the config topic would join again and again.
-    fn gets_quiet(&self, java: usize) {
-        let mut last = (self.cluster.rebalances(java), Instant::now());
-        let quiet = || {
-            let now = self.cluster.rebalances(java);
-            if now != last.0 {
-                last = (now, Instant::now());
-            }
-            last.1.elapsed() >= QUIET
-        };
-        wait_until("nothing happens in a group to which nothing happens", QUIET * 5, quiet, String::new);
-    }
-}
-
-/// Lines of the logs that say that something went wrong.
-fn complaints(cluster: &ConnectCluster) -> Vec<String> {
-    let all = cluster.logs();
-    let lines = all.iter().flat_map(|(kind, log)| log.lines().map(move |line| (kind, line)));
-    let known = |line: &str| OF_JAVA_ALONE.iter().any(|known| line.contains(known));
-    let bad = lines.filter(|(kind, line)| {
-        (line.contains(" ERROR ") && !(**kind == Kind::Java && known(line))) || line.contains("panicked")
-    });
-    bad.map(|(kind, line)| format!("{kind}: {line}")).collect()
 }
 
 #[test]
@@ -186,7 +155,7 @@ fn a_connector_lives_its_whole_life_whichever_leads() {
     cluster.start(1, Kind::beside_java());
     let pair = Pair { cluster: &cluster, client: &client, one: 0, other: 1 };
     pair.whole_life("first");
-    pair.gets_quiet(0);
+    cluster.wait_until_quiet(0);
     Pair { one: 1, other: 0, ..pair }.whole_life("second");
 
     // Who leads leaves, and comes back as a follower.
@@ -195,9 +164,9 @@ fn a_connector_lives_its_whole_life_whichever_leads() {
     wait_until("the other leads", PATIENCE, || cluster.leader() == Some(1), || format!("{:?}", cluster.leader()));
     let pair = Pair { cluster: &cluster, client: &client, one: 0, other: 1 };
     pair.whole_life("third");
-    pair.gets_quiet(0);
+    cluster.wait_until_quiet(0);
     Pair { one: 1, other: 0, ..pair }.whole_life("fourth");
     cluster.stop_all();
-    let complaints = complaints(&cluster);
+    let complaints = cluster.complaints(&OF_JAVA_ALONE);
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }
