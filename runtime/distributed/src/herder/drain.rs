@@ -3,16 +3,17 @@
 //! A worker that simply leaves makes the group wait for its return (`scheduled.rebalance.max.delay.ms`, five minutes). One
 //! that drains stays a member, reports that it runs nothing, and says that it is going. All members of the last round are
 //! still there, so the leader takes what is missing as assignments that did not arrive and deals it out at once. A leader of
-//! ours deals it to the others. A Java leader does not see that the worker is going and may give it something back: that is
-//! not started but reported missing again, until nothing comes back. Then the worker leaves, and nobody waits for work that
-//! it does not have.
+//! ours deals it to the others. A Java leader does not see that the worker is going, and that it has the least load: most or
+//! all comes back. That is not asked for again: a join that says the same is answered from the round that was, and a new round
+//! would end in the same way. The group finds it when the worker leaves, as after any departure.
 //!
 //! Where tasks are delivered exactly once they go on until the others have been told to start: a new owner fences the old
-//! one, so both cannot commit, and the source is read again after a fraction of a second. Without fencing they stop first.
-//! Connector instances always do: their end must not be told after the next one's beginning.
+//! one, so both cannot commit, and the source is read again after a fraction of a second. What came back goes on until the
+//! worker leaves. Without fencing all stop first. Connector instances always do: their end must not be told after the next
+//! one's beginning.
 //!
-//! The worker stays until the others say that they run what it had. If it leads, they need it to be let in; and while a round
-//! goes on, which its leaving begins, nobody is.
+//! The worker stays until the others say that they run what they were given. If it leads, they need it to be let in; and while
+//! a round goes on, which its leaving begins, nobody is.
 
 use super::group::task_pair;
 use super::tick::{Held, Tick};
@@ -24,9 +25,6 @@ use oncewire_worker::config::worker::ExactlyOnceSource;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
-
-/// Rounds in which work may come back, from a Java leader, before the worker leaves all the same: 20.
-const ROUNDS_MAX: u32 = 20;
 
 /// How long the LeaveGroup at the end may take: 3 s.
 const LEAVE_MAX: Duration = Duration::from_secs(3);
@@ -48,14 +46,12 @@ pub(super) enum Drain {
     Off,
     /// Handing over.
     On {
-        /// So many rounds gave work back.
-        rounds: u32,
         /// What ran here.
         tasks: BTreeSet<TaskId>,
     },
-    /// All is assigned to others, who may still be starting it.
+    /// Assigned to others, who may still be starting it.
     HandedOver {
-        /// What ran here.
+        /// What ran here and has another owner now.
         tasks: BTreeSet<TaskId>,
         /// Until then they are waited for.
         until: Instant,
@@ -85,7 +81,7 @@ impl Tick {
     pub(super) async fn drain(&mut self) -> Answer<DrainStatus> {
         if self.draining == Drain::Off {
             tracing::info!("handing over all connectors and tasks");
-            self.draining = Drain::On { rounds: 0, tasks: self.running().tasks };
+            self.draining = Drain::On { tasks: self.running().tasks };
             self.rejoin("draining");
         }
         let here = self.running();
@@ -114,38 +110,32 @@ impl Tick {
         self.held.as_ref().map(|held| held.assignment.clone())
     }
 
-    /// After each turn: a round that came while draining is looked at, and at the end the group is left.
+    /// After each turn: when the round is over it is waited for those who were given something, then the group is left.
     pub(super) async fn go_on_draining(&mut self) {
         if !self.draining.is_on() || self.draining.is_out() || self.is_rebalancing() {
             return;
         }
-        let back = self.held.as_ref().map_or(0, |held| held.assignment.assigned.len());
-        match std::mem::take(&mut self.draining) {
-            Drain::On { rounds, tasks } => {
-                self.draining = Drain::On { rounds, tasks: tasks.clone() };
-                self.stop_everything().await;
-                if back > 0 && rounds < ROUNDS_MAX {
-                    tracing::info!(back, "work came back while draining, giving it away again");
-                    self.draining = Drain::On { rounds: rounds + 1, tasks };
-                    return self.rejoin("draining");
-                }
-                // What is still given back after so many rounds is left for the group to find.
-                if let Some(Held { assignment, .. }) = &mut self.held {
-                    assignment.assigned = Load::default();
-                }
-                self.draining = Drain::HandedOver { tasks, until: Instant::now() + HAND_OVER_MAX };
+        let back = self.held.as_ref().map(|held| held.assignment.assigned.clone()).unwrap_or_default();
+        let handed_over = self.running().difference(&back);
+        if !handed_over.is_empty() {
+            self.stop_load(&handed_over).await;
+            self.forget_topics(&handed_over);
+        }
+        if let Drain::On { tasks } = &self.draining {
+            if !back.is_empty() {
+                tracing::info!(
+                    back = back.len(),
+                    "work came back while draining; the group gets it when the worker leaves"
+                );
             }
-            // A round that somebody else asked for gave something back.
-            Drain::HandedOver { tasks, .. } if back > 0 => {
-                self.draining = Drain::On { rounds: 1, tasks };
-                return self.rejoin("draining");
-            }
-            handed_over => self.draining = handed_over,
+            let tasks = tasks.difference(&back.tasks).cloned().collect();
+            self.draining = Drain::HandedOver { tasks, until: Instant::now() + HAND_OVER_MAX };
         }
         let Drain::HandedOver { tasks, until } = &self.draining else { return };
         if Instant::now() < *until && !tasks.iter().all(|task| self.runs_elsewhere(task)) {
             return;
         }
+        self.stop_everything().await;
         self.leave_drained().await;
     }
 
@@ -163,6 +153,6 @@ impl Tick {
             group.rebalancing = false;
             group.leads = false;
         });
-        tracing::info!("drained: everything was handed over, and the group was left");
+        tracing::info!("drained: nothing runs here any more, and the group was left");
     }
 }
