@@ -115,6 +115,6 @@ fn a_follower_of_a_java_leader_hands_over_and_starts_nothing_that_comes_back() {
     load.stop(&cluster, 0);
     load.audit(&client, &cluster);
     cluster.stop_all();
-    let complaints = cluster.complaints(&[]);
+    let complaints = cluster.complaints();
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }

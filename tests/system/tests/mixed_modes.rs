@@ -38,6 +38,7 @@ fn a_mixed_cluster_goes_over_to_exactly_once_and_back_under_load() {
     let client = Client::connect(broker.bootstrap());
     let mut cluster = ConnectCluster::new("modes", broker.bootstrap(), 2);
     cluster.set(MODE, "disabled");
+    cluster.set("heartbeat.interval.ms", "300");
     cluster.start_all(&[Kind::Java, other]);
     let load = SequenceLoad::new("through-modes", TASKS, RATE).with("exactly.once.support", "requested");
     cluster.rest(0).create(load.name(), load.config());
@@ -77,6 +78,6 @@ fn a_mixed_cluster_goes_over_to_exactly_once_and_back_under_load() {
 
     let failures = status_history::failures(&client, &cluster.status_topic());
     assert!(failures.is_empty(), "{failures:?}");
-    let complaints = cluster.complaints(&[]);
+    let complaints = cluster.complaints();
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }

@@ -17,8 +17,8 @@ const RATE: u32 = 200;
 const STEP: i64 = 400;
 
 /// Both are in the group that speaks this, run tasks, and come to rest.
-fn settles(cluster: &ConnectCluster, client: &Client, load: &SequenceLoad, protocol: &str) {
-    cluster.wait_until_shared(0, load.name(), TASKS, PATIENCE);
+fn settles(cluster: &ConnectCluster, client: &Client, load: &SequenceLoad, tasks: usize, protocol: &str) {
+    cluster.wait_until_shared(0, load.name(), tasks, PATIENCE);
     load.wait_for_progress(client, cluster, STEP);
     for slot in [0, 1] {
         let last = cluster.worker(slot).last_assignment();
@@ -26,23 +26,29 @@ fn settles(cluster: &ConnectCluster, client: &Client, load: &SequenceLoad, proto
     }
 }
 
-/// The workers are started again one after the other with `connect.protocol=name`; the group speaks the new protocol when both offer it.
-fn roll(cluster: &mut ConnectCluster, client: &Client, load: &SequenceLoad, name: &str, (before, after): (&str, &str)) {
-    cluster.set("connect.protocol", name);
-    for (slot, protocol) in [(1, before), (0, after)] {
+/// What changes when all workers are started again.
+struct Roll {
+    /// `connect.protocol`.
+    property: &'static str,
+    /// What the group speaks while one worker offers it, and when both do.
+    spoken: [&'static str; 2],
+    /// The number of tasks before, and the one that the connector is given afterwards.
+    tasks: [usize; 2],
+}
+
+fn roll(cluster: &mut ConnectCluster, client: &Client, load: &SequenceLoad, roll: &Roll) {
+    cluster.set("connect.protocol", roll.property);
+    for (slot, protocol) in [1, 0].into_iter().zip(roll.spoken) {
         let kind = cluster.worker(slot).kind();
         cluster.stop(slot);
         cluster.start(slot, kind);
-        settles(cluster, client, load, protocol);
+        settles(cluster, client, load, roll.tasks[0], protocol);
     }
     cluster.wait_until_quiet(1);
     // New tasks are told to the leader by the owner of the connector, with a signature where the group speaks `sessioned`.
-    for tasks in [TASKS * 2, TASKS] {
-        let body = load.clone().with("tasks", &tasks.to_string());
-        let path = format!("/connectors/{}/config", load.name());
-        cluster.rest(1).must(200, "PUT", &path, Some(body.config()));
-        cluster.wait_until_shared(0, load.name(), tasks, PATIENCE);
-    }
+    let body = load.clone().with("tasks", &roll.tasks[1].to_string());
+    cluster.rest(1).must(200, "PUT", &format!("/connectors/{}/config", load.name()), Some(body.config()));
+    cluster.wait_until_shared(0, load.name(), roll.tasks[1], PATIENCE);
 }
 
 /// A5 downgrade-by-one-member
@@ -54,19 +60,25 @@ fn a_mixed_group_speaks_each_protocol_and_changes_it_under_load() {
     let client = Client::connect(broker.bootstrap());
     let mut cluster = ConnectCluster::new("protocols", broker.bootstrap(), 2);
     cluster.set("connect.protocol", "eager");
+    cluster.set("heartbeat.interval.ms", "300");
     cluster.start(1, other);
     let load = SequenceLoad::new("each-protocol", TASKS, RATE);
     cluster.rest(1).create(load.name(), load.config());
     cluster.start(0, Kind::Java);
-    settles(&cluster, &client, &load, "default");
+    settles(&cluster, &client, &load, TASKS, "default");
     cluster.wait_until_quiet(1);
-    roll(&mut cluster, &client, &load, "compatible", ("default", "compatible"));
-    roll(&mut cluster, &client, &load, "sessioned", ("compatible", "sessioned"));
+    let more = TASKS * 2;
+    for change in [
+        Roll { property: "compatible", spoken: ["default", "compatible"], tasks: [TASKS, more] },
+        Roll { property: "sessioned", spoken: ["compatible", "sessioned"], tasks: [more, TASKS] },
+    ] {
+        roll(&mut cluster, &client, &load, &change);
+    }
     load.wait_for_progress(&client, &cluster, STEP);
     load.stop(&cluster, 0);
     load.audit(&client, &cluster);
     cluster.stop_all();
-    let complaints = cluster.complaints(&[]);
+    let complaints = cluster.complaints();
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }
 
@@ -113,6 +125,7 @@ fn what_a_killed_worker_had_waits_for_the_delay_whoever_leads() {
     let broker = Target::Kafka431.start();
     let client = Client::connect(broker.bootstrap());
     let mut cluster = ConnectCluster::new("delay", broker.bootstrap(), 2);
+    cluster.set("heartbeat.interval.ms", "300");
     cluster.set("scheduled.rebalance.max.delay.ms", &DELAY.as_millis().to_string());
     cluster.start(1, other);
     let load = SequenceLoad::new("waits", TASKS, RATE);
