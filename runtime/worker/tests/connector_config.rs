@@ -1,5 +1,7 @@
 //! What a worker says of a connector's configuration before it runs any of it.
 
+#![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
+
 use oncewire_api::Properties;
 use oncewire_api::plugin::PluginRegistry;
 use oncewire_worker::config::connector::{ConnectorConfig, SourceChoice, TASKS_MAX_LIMIT};
