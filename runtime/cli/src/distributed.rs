@@ -8,6 +8,7 @@ use clap::Args;
 use oncewire_api::stop_signal;
 use oncewire_distributed::loggers::Loggers;
 use oncewire_distributed::{StartError, prepare};
+use oncewire_plugins::providers::Secrets;
 use oncewire_worker::config::properties::read_properties;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,11 +28,11 @@ pub(crate) struct DistributedArgs {
     worker: PathBuf,
 }
 
-pub(crate) async fn run(args: DistributedArgs) -> Result<Exit, Stop> {
+pub(crate) async fn run(args: DistributedArgs, secrets: &Secrets) -> Result<Exit, Stop> {
     let properties = read_properties(&args.worker).map_err(|error| Stop::usage(error.to_string()))?;
     let loggers = Loggers::new(&root_level(), Arc::new(Levels));
     let of = args.worker.display().to_string();
-    let prepared = prepare(&of, &properties, registry(), loggers).map_err(stopped)?;
+    let prepared = prepare(&of, &properties, registry(), loggers, secrets).map_err(stopped)?;
     let (trigger, signal) = stop_signal();
     let running = tokio::select! {
         running = prepared.start(signal) => running.map_err(stopped)?,

@@ -1,9 +1,14 @@
 //! Log lines on standard error: `INFO` and above by default, `ONCEWIRE_LOG` (tracing's filter syntax) for more or less. A
 //! running worker's levels are changed over REST (`/admin/loggers`); they then take the place of what was given at the start.
+//!
+//! Every line, and what is said of a panic, goes out by the mask of the secrets that config providers gave.
 
 use oncewire_distributed::loggers::{LevelSink, ROOT};
+use oncewire_plugins::providers::Secrets;
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
+use std::panic::PanicHookInfo;
 use std::sync::OnceLock;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -13,7 +18,7 @@ use tracing_subscriber::{EnvFilter, Registry, reload};
 static FILTER: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
 
 /// Starts logging for this process.
-pub(crate) fn start() {
+pub(crate) fn start(secrets: &Secrets) {
     let (filter, complaint) = match std::env::var("ONCEWIRE_LOG") {
         Err(_) => (EnvFilter::new("info"), None),
         Ok(text) => match EnvFilter::try_new(&text) {
@@ -24,16 +29,35 @@ pub(crate) fn start() {
         },
     };
     let (filter, handle) = reload::Layer::new(filter);
+    let masking = secrets.clone();
     let lines = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
+        .with_writer(move || masking.masking(std::io::stderr()))
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false);
     tracing_subscriber::registry().with(filter).with(lines).init();
+    std::panic::set_hook(panic_hook(secrets.clone(), std::io::stderr));
     // Logging is started once per process; a second handle would speak of the same filter.
     let _ = FILTER.set(handle);
     if let Some(complaint) = complaint {
         tracing::warn!("{complaint}");
     }
+}
+
+/// Says what panicked, as Rust does by itself, but masked: a connector's panic may quote its configuration.
+fn panic_hook<W: Write>(
+    secrets: Secrets,
+    open: impl Fn() -> W + Send + Sync + 'static,
+) -> Box<dyn Fn(&PanicHookInfo<'_>) + Send + Sync> {
+    Box::new(move |panic| {
+        let thread = std::thread::current();
+        let mut said = format!("thread '{}' {panic}\n", thread.name().unwrap_or("<unnamed>"));
+        let trace = Backtrace::capture();
+        if trace.status() == BacktraceStatus::Captured {
+            said.push_str(&format!("{trace}\n"));
+        }
+        // Nothing is left to tell that it could not be told.
+        let _ = secrets.masking(open()).write_all(said.as_bytes());
+    })
 }
 
 /// The level that the process began with.
@@ -77,5 +101,39 @@ fn ours(level: &str) -> &'static str {
         "DEBUG" => "debug",
         "TRACE" | "ALL" => "trace",
         _ => "info",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    #[derive(Clone, Default)]
+    struct Heard(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Heard {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().expect("nobody panics with it").extend(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_panic_does_not_tell_a_secret() {
+        let (secrets, heard) = (Secrets::default(), Heard::default());
+        secrets.remember("hunter2");
+        let out = heard.clone();
+        let before = std::panic::take_hook();
+        std::panic::set_hook(panic_hook(secrets, move || out.clone()));
+        let panicked = std::thread::spawn(|| panic!("no login with {}", "hunter2")).join();
+        std::panic::set_hook(before);
+        assert!(panicked.is_err());
+        let said = String::from_utf8(heard.0.lock().expect("nobody panics with it").clone()).expect("text");
+        assert!(said.contains("panicked at ") && said.contains("no login with [hidden]"), "{said}");
     }
 }

@@ -14,6 +14,7 @@ mod verify;
 
 use clap::{Parser, Subcommand};
 use exit::{Exit, Stop};
+use oncewire_plugins::providers::Secrets;
 use std::process::ExitCode;
 
 /// Exactly-once delivery from any source into Apache Kafka.
@@ -54,15 +55,16 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    logging::start();
+    let secrets = Secrets::default();
+    logging::start(&secrets);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return end(Err(Stop::not_started(format!("can't start the threads: {error}")))),
+        Err(error) => return end(Err(Stop::not_started(format!("can't start the threads: {error}"))), &secrets),
     };
     let ended = runtime.block_on(async {
         match cli.command {
             Command::Demo(args) => demo::run(args).await,
-            Command::Distributed(args) => distributed::run(args).await,
+            Command::Distributed(args) => distributed::run(args, &secrets).await,
             Command::CheckAcls(args) => check_acls::run(&args),
             Command::Standalone(args) => standalone::run(args).await,
             Command::DevBroker(args) => dev_broker::run(args).await,
@@ -73,14 +75,14 @@ fn main() -> ExitCode {
     });
     // An abandoned task may sit in a blocking read for ever; the process must not wait for it.
     runtime.shutdown_background();
-    end(ended)
+    end(ended, &secrets)
 }
 
-fn end(ended: Result<Exit, Stop>) -> ExitCode {
+fn end(ended: Result<Exit, Stop>, secrets: &Secrets) -> ExitCode {
     match ended {
         Ok(exit) => exit.into(),
         Err(stop) => {
-            eprintln!("oncewire: {}", stop.message);
+            eprintln!("oncewire: {}", secrets.redact(&stop.message));
             stop.exit.into()
         }
     }

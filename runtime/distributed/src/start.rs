@@ -15,7 +15,7 @@ use oncewire_api::plugin::PluginRegistry;
 use oncewire_api::{Properties, StopSignal};
 use oncewire_client::cluster::Cluster;
 use oncewire_client::group::GroupMember;
-use oncewire_plugins::providers::ConfigProviders;
+use oncewire_plugins::providers::{ConfigProviders, Secrets};
 use oncewire_rest::model::ServerInfo;
 use oncewire_rest::{RestClient, RestConfig, RestServer};
 use oncewire_topics::{ConfigTopic, ConfigTopicSettings, StatusTopic, StatusTopicSettings};
@@ -70,7 +70,9 @@ pub struct Prepared {
     loggers: Loggers,
 }
 
-/// Checks the properties. `of` names them in errors: the path of the file.
+/// Checks the properties. `of` names them in errors: the path of the file. What config providers give to this worker is remembered in
+/// `secrets`; the worker's REST answers and statuses are masked by it, its log has to be masked by whoever writes it
+/// ([`Secrets::masking`]).
 ///
 /// # Errors
 /// [`StartError::Config`] with every problem that was found.
@@ -79,10 +81,11 @@ pub fn prepare(
     properties: &Properties,
     registry: PluginRegistry,
     loggers: Loggers,
+    secrets: &Secrets,
 ) -> Result<Prepared, StartError> {
     let mut problems = Vec::new();
     let mut note = |problem: String| problems.push(problem);
-    let providers = ConfigProviders::from_worker(properties).map_err(|problem| note(problem.to_string())).ok();
+    let providers = ConfigProviders::from_worker(properties, secrets).map_err(|problem| note(problem.to_string())).ok();
     let resolved = providers.as_ref().map(|providers| providers.resolve_worker(properties));
     let resolved = match resolved {
         Some(Ok(resolved)) => resolved,
@@ -153,7 +156,7 @@ impl Prepared {
             view.clone(),
             worker_id.clone(),
             self.registry.clone(),
-            self.providers.clone(),
+            self.providers.secrets().clone(),
             config.topic_tracking,
         );
         let worker = Worker::start(self.worker.clone(), self.registry.clone(), Arc::new(told)).await.map_err(failed)?;

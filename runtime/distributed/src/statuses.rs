@@ -5,7 +5,7 @@
 
 use crate::view::View;
 use oncewire_api::plugin::{PluginKind, PluginRegistry};
-use oncewire_plugins::providers::ConfigProviders;
+use oncewire_plugins::providers::Secrets;
 use oncewire_topics::Status;
 use oncewire_worker::worker::{State, Statuses};
 
@@ -15,7 +15,7 @@ pub struct Told {
     view: View,
     worker_id: String,
     registry: PluginRegistry,
-    providers: ConfigProviders,
+    secrets: Secrets,
     topic_tracking: bool,
 }
 
@@ -25,16 +25,16 @@ impl Told {
         view: View,
         worker_id: String,
         registry: PluginRegistry,
-        providers: ConfigProviders,
+        secrets: Secrets,
         topic_tracking: bool,
     ) -> Self {
-        Self { view, worker_id, registry, providers, topic_tracking }
+        Self { view, worker_id, registry, secrets, topic_tracking }
     }
 
     fn status(&self, connector: &str, state: State, trace: Option<String>) -> Status {
         Status {
             state: written(state),
-            trace: trace.map(|trace| self.providers.redactor().redact(&trace)),
+            trace: trace.map(|trace| self.secrets.redacted(trace)),
             worker_id: self.worker_id.clone(),
             generation: self.view.group().generation,
             version: self.version(connector),

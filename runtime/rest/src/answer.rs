@@ -68,7 +68,7 @@ impl Shared {
             request.method() == "OPTIONS" && request.headers().contains_key("access-control-request-method");
         let reply = match self.reply(door, request).await {
             Ok(reply) => reply,
-            Err(failure) => Reply::failure(&failure),
+            Err(failure) => Reply::failure(&self.masked(failure)),
         };
         self.response(reply, door, origin.as_deref(), preflight)
     }
@@ -91,6 +91,15 @@ impl Shared {
         }
         check_accept(request.headers().get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()))?;
         self.call(door, &route, &path, method, request).await
+    }
+
+    /// The one outlet of what went wrong: whoever worded it may have quoted a secret.
+    fn masked(&self, Failure { code, message }: Failure) -> Failure {
+        let message = match self.herder.get() {
+            Some(herder) => herder.masked(message),
+            None => message,
+        };
+        Failure { code, message }
     }
 
     /// 401 for whom the users' file does not know.

@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::config::RestConfig;
 use crate::error::{Failure, Forwards};
 use crate::herder::{Herder, HerderError};
+use crate::model::{ConnectorStateInfo, TaskInfo, TaskState};
 use crate::path::{Query, encode_segment};
 
 /// A request whose path, method, types and size are all right.
@@ -22,6 +23,32 @@ pub(crate) struct Call {
     pub(crate) body: Bytes,
     /// `scheme://host:port` as the client wrote it.
     pub(crate) base: String,
+}
+
+/// What of an answer may have been worded by a connector, masked.
+impl Call {
+    fn mask(&self, text: &mut Option<String>) {
+        *text = text.take().map(|text| self.herder.masked(text));
+    }
+
+    /// A connector's and its tasks' states. A Java worker writes their traces as they are.
+    pub(crate) fn masked_states(&self, mut states: ConnectorStateInfo) -> ConnectorStateInfo {
+        self.mask(&mut states.connector.trace);
+        states.tasks.iter_mut().for_each(|task| self.mask(&mut task.trace));
+        states
+    }
+
+    /// A task's state.
+    pub(crate) fn masked_state(&self, mut state: TaskState) -> TaskState {
+        self.mask(&mut state.trace);
+        state
+    }
+
+    /// Tasks. A connector may have put a resolved value, such as a password within an address, under a key of its own.
+    pub(crate) fn masked_tasks(&self, mut tasks: Vec<TaskInfo>) -> Vec<TaskInfo> {
+        tasks.iter_mut().flat_map(|task| task.config.values_mut()).for_each(|value| self.mask(value));
+        tasks
+    }
 }
 
 /// What goes back.

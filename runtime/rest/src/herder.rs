@@ -95,6 +95,10 @@ pub trait Herder: Send + Sync + 'static {
     /// What the herder is doing or did last, for the message of a request that ran out of time.
     fn stage(&self) -> Option<Stage>;
 
+    /// The text with a mask in place of every resolved secret that this worker knows of. The REST layer has it applied to all that a
+    /// connector or another worker may have worded: error messages, traces and the configurations of tasks. It must not wait.
+    fn masked(&self, text: String) -> String;
+
     /// Goes through the herder's loop and does nothing: answered means alive.
     async fn ping(&self) -> Answer<()>;
 

@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use memory::{KEY, MemoryHerder};
+use memory::{KEY, MemoryHerder, SECRET};
 use oncewire_rest::{Herder as _, HerderError, RestClient, RestConfig, RestServer, SigningKey};
 use oncewire_rest_requests::http::{self, Response};
 
@@ -69,6 +69,39 @@ async fn before_there_is_a_herder_the_server_says_so() {
     server.serve(Arc::new(MemoryHerder::new(&address)));
     assert_eq!(get(&address, "/health").await.code, 200);
     server.close(PATIENCE).await;
+}
+
+/// Whatever a connector or another worker has worded goes out by the herder's mask; what a person gave comes back as it was given.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn errors_traces_and_task_configurations_are_masked() {
+    let (leader, leader_address) = start(&[]).await;
+    leader.serve(Arc::new(MemoryHerder::new(&leader_address)));
+    let (follower, follower_address) = start(&[]).await;
+    follower.serve(Arc::new(MemoryHerder::following(&follower_address, leader.advertised_url())));
+    let config = r#""connector.class":"org.apache.kafka.connect.file.FileStreamSourceConnector","topic":"t","producer.override.acks":"nonsense""#;
+    let body = format!(r#"{{"name":"c","config":{{{config},"file":"{SECRET}"}}}}"#);
+    assert_eq!(send(&leader_address, "POST", "/connectors", &[JSON], Some(body.into())).await.code, 201);
+    let by_leader = [
+        ("GET", "/connectors/c/status", 200, "it failed with [hidden]"),
+        ("GET", "/connectors?expand=status", 200, "it failed with [hidden]"),
+        ("GET", "/connectors/c/tasks/0/status", 200, "it failed with [hidden]"),
+        ("GET", "/connectors/c/tasks", 200, "\"file\":\"[hidden]\""),
+        ("POST", "/connectors/c/restart?onlyFailed=true", 202, "[hidden]"),
+        ("GET", "/connectors/hunter2", 404, "Connector [hidden] not found"),
+        ("GET", "/connectors/hunter2/status", 404, "[hidden]"),
+        ("DELETE", "/connectors/hunter2", 404, "[hidden]"),
+    ];
+    for (method, path, code, part) in by_leader {
+        let answer = send(&leader_address, method, path, &[], None).await;
+        let body = text(&answer);
+        assert_eq!(answer.code, code, "{method} {path}: {body}");
+        assert!(body.contains(part) && !body.contains(SECRET), "{method} {path}: {body}");
+    }
+    let forwarded = send(&follower_address, "DELETE", "/connectors/hunter2", &[], None).await;
+    assert_eq!((forwarded.code, text(&forwarded).contains(SECRET)), (404, false), "{}", text(&forwarded));
+    assert!(text(&get(&leader_address, "/connectors/c/config").await).contains(SECRET));
+    leader.close(PATIENCE).await;
+    follower.close(PATIENCE).await;
 }
 
 /// G91 forward-keeps-status-and-authorization

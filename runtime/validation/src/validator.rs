@@ -25,6 +25,7 @@ use crate::framework::{
     CONNECTOR_CLASS, CONNECTOR_VERSION, ConverterDefault, ConverterDefaults, ConverterSlot, OFFSETS_TOPIC, PREDICATES,
     TRANSFORMS, connector_def, source_def,
 };
+use crate::infos::KeyInfo;
 use crate::overrides::override_infos;
 use crate::plugin_config::plugin_config;
 use crate::topic_creation::topic_creation_infos;
@@ -83,7 +84,7 @@ impl Validator {
     /// May be dropped at any time. Takes as long as the connector's own validation does; patience is the caller's.
     pub async fn validate(&self, raw: &NullableProperties) -> Result<ConfigInfos, String> {
         // Errors too may name a value that came from a config provider.
-        self.validate_resolved(raw).await.map_err(|error| self.providers.redact(&error))
+        self.validate_resolved(raw).await.map_err(|error| self.providers.secrets().redacted(error))
     }
 
     async fn validate_resolved(&self, raw: &NullableProperties) -> Result<ConfigInfos, String> {
@@ -191,20 +192,35 @@ impl Validator {
         clients
     }
 
+    /// A property that was given by reference shows the reference. In all else that the connector may have worded what was resolved is
+    /// masked; what was given literally stays as it was given.
     fn hide_secrets(&self, raw: &NullableProperties, config: &NullableProperties, infos: &mut ConfigInfos) {
-        let redactor = self.providers.redactor();
-        for value in infos.configs.iter_mut().filter_map(|info| info.value.as_mut()) {
-            if let (Some(Some(given)), Some(Some(resolved))) = (raw.get(&value.name), config.get(&value.name))
-                && given != resolved
-            {
-                if !matches!(value.value, ConfigValue::Null | ConfigValue::Password(_)) {
-                    value.value = ConfigValue::Text(given.clone());
-                }
-                if !resolved.is_empty() {
-                    value.errors.iter_mut().for_each(|error| *error = error.replace(resolved, given));
-                }
+        let secrets = self.providers.secrets();
+        let mask = |text: &mut String| *text = secrets.redacted(std::mem::take(text));
+        mask(&mut infos.name);
+        for info in &mut infos.configs {
+            if let Some(KeyInfo(ConfigKey { fallback: Fallback::Text(default), .. })) = &mut info.definition {
+                mask(default);
             }
-            value.errors.iter_mut().for_each(|error| *error = redactor.redact(error));
+            let Some(value) = &mut info.value else { continue };
+            let given = raw.get(&value.name).and_then(Option::as_ref);
+            match (given, config.get(&value.name).and_then(Option::as_ref)) {
+                (Some(given), Some(resolved)) if given != resolved => {
+                    if !matches!(value.value, ConfigValue::Null | ConfigValue::Password(_)) {
+                        value.value = ConfigValue::Text(given.clone());
+                    }
+                    if !resolved.is_empty() {
+                        value.errors.iter_mut().for_each(|error| *error = error.replace(resolved, given));
+                    }
+                }
+                _ if given.map(|given| given.trim()) != value.value.to_text().as_deref() => match &mut value.value {
+                    ConfigValue::Text(text) => mask(text),
+                    ConfigValue::List(texts) => texts.iter_mut().for_each(mask),
+                    _ => {}
+                },
+                _ => {}
+            }
+            value.recommended.iter_mut().chain(&mut value.errors).for_each(mask);
         }
     }
 }

@@ -5,13 +5,13 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
-use oncewire_api::config_def::{CheckedValue, NullableProperties};
+use oncewire_api::config_def::{CheckedValue, ConfigValue, NullableProperties};
 use oncewire_api::plugin::{Plugin, PluginFactory, PluginRegistry};
 use oncewire_api::{
     ConfigDef, ConfigKey, ConfigType, ConnectorContext, ConnectorError, ConnectorTransactionBoundaries,
     ExactlyOnceSupport, Importance, Properties, SourceConnector, SourceTask,
 };
-use oncewire_plugins::providers::ConfigProviders;
+use oncewire_plugins::providers::{ConfigProviders, Secrets};
 use oncewire_validation::{ConfigInfos, Mode, OverridePolicy, Validator, WorkerFacts};
 
 /// Says of exactly-once and boundaries what the properties `support` and `boundaries` say.
@@ -43,7 +43,19 @@ impl SourceConnector for Scripted {
 
     async fn validate(&mut self, properties: &NullableProperties) -> Vec<CheckedValue> {
         assert!(!properties.contains_key("panic"), "as the test wants");
-        self.config_def().check(properties)
+        let mut values = self.config_def().check(properties);
+        if let (Some(Some(password)), true) = (properties.get("password"), properties.contains_key("tell")) {
+            // As one that offers databases, or derives an address.
+            let told = format!("scott:{password}@host");
+            values.push(CheckedValue {
+                value: ConfigValue::List(vec![told.clone()]),
+                recommended: vec![told.clone()],
+                errors: vec![told.clone()],
+                ..CheckedValue::new("tell")
+            });
+            values[1].value = ConfigValue::Text(told);
+        }
+        values
     }
 
     fn exactly_once_support(&self, properties: &Properties) -> Option<ExactlyOnceSupport> {
@@ -77,7 +89,7 @@ fn registry() -> PluginRegistry {
 
 fn validator_with(exactly_once: bool, worker: &[(&str, &str)]) -> Validator {
     let properties: Properties = worker.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    let providers = ConfigProviders::from_worker(&properties).unwrap();
+    let providers = ConfigProviders::from_worker(&properties, &Secrets::default()).unwrap();
     let facts = WorkerFacts { mode: Mode::Distributed, exactly_once, overrides: OverridePolicy::All, properties };
     Validator::new(registry(), facts, providers)
 }
@@ -186,15 +198,34 @@ async fn topics_that_cannot_be_made_are_found_before_a_task_starts() {
 
 static DIRECTORIES: AtomicU32 = AtomicU32::new(0);
 
-#[tokio::test]
-async fn a_resolved_value_is_nowhere_in_the_answer() {
+/// A directory with a secret, and the reference to it.
+fn secret() -> (std::path::PathBuf, String) {
     let number = DIRECTORIES.fetch_add(1, Ordering::Relaxed);
     let directory = std::env::temp_dir().join(format!("oncewire-answers-{}-{number}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
     std::fs::write(directory.join("port"), "hunter2\n").unwrap();
+    let reference = format!("${{dir:{}:port}}", directory.display());
+    (directory, reference)
+}
+
+#[tokio::test]
+async fn what_a_connector_says_of_another_property_does_not_tell_a_secret() {
+    let (directory, reference) = secret();
     let validator =
         validator_with(true, &[("config.providers", "dir"), ("config.providers.dir.class", "DirectoryConfigProvider")]);
-    let reference = format!("${{dir:{}:port}}", directory.display());
+    let given = config(&[("password", &reference), ("tell", "literally"), ("port", "7")]);
+    let infos = validator.validate(&given).await.unwrap();
+    let text = format!("{}{:?}{infos:?}", infos.to_json(), infos.invalid_message());
+    assert!(!text.contains("hunter2"), "{text}");
+    assert_eq!(errors_of(&infos, "tell"), ["scott:[hidden]@host"]);
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+#[tokio::test]
+async fn a_resolved_value_is_nowhere_in_the_answer() {
+    let (directory, reference) = secret();
+    let validator =
+        validator_with(true, &[("config.providers", "dir"), ("config.providers.dir.class", "DirectoryConfigProvider")]);
     let keys = [
         "connector.class",
         "transforms",

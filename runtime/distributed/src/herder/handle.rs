@@ -112,6 +112,10 @@ impl Herder for Handle {
         self.view.stage()
     }
 
+    fn masked(&self, text: String) -> String {
+        self.providers.secrets().redacted(text)
+    }
+
     async fn ping(&self) -> Answer<()> {
         self.ask(Command::Ping).await
     }

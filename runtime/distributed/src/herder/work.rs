@@ -153,7 +153,7 @@ impl Tick {
             self.parts.view.clone(),
             self.parts.worker_id.clone(),
             self.parts.registry.clone(),
-            self.parts.providers.clone(),
+            self.parts.providers.secrets().clone(),
             self.parts.config.topic_tracking,
         )
     }

@@ -1,28 +1,27 @@
 //! Config providers: values that a configuration only refers to, `${provider:path:key}` (KIP-297, KIP-421).
 //!
 //! References are resolved where a value is used, and never stored: what is written to the config topic keeps them. What could not be
-//! resolved stays as it is written, as in Java, so that a person sees it. Every value that was resolved is remembered as a secret, so that
-//! it can be hidden in traces and logs ([`Redactor`]).
+//! resolved stays as it is written, as in Java, so that a person sees it. Every value that was resolved is remembered as a secret and
+//! masked in all that the worker says ([`Secrets`]).
 
 mod properties_file;
 mod redactor;
 mod reference;
+mod secrets;
 mod sources;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use oncewire_api::Properties;
 use oncewire_api::config_def::NullableProperties;
 
 pub use redactor::{MASK, Redactor, SECRET_BYTES_MIN};
 use reference::{Piece, has_reference, pieces};
+pub use secrets::{Masking, SECRETS_BYTES_MAX, SECRETS_MAX, Secrets};
 pub use sources::FILE_BYTES_MAX;
 use sources::{Opened, Source};
-
-/// So many secrets are remembered; of more, the oldest is forgotten.
-pub const SECRETS_MAX: usize = 1000;
 
 const PROVIDERS: &str = "config.providers";
 
@@ -60,15 +59,15 @@ impl std::error::Error for ProviderError {}
 #[derive(Clone, Debug, Default)]
 pub struct ConfigProviders {
     sources: Arc<BTreeMap<String, Source>>,
-    secrets: Arc<Mutex<Secrets>>,
+    secrets: Secrets,
 }
 
 impl ConfigProviders {
-    /// The providers that `config.providers` names.
+    /// The providers that `config.providers` names. What they give is remembered in `secrets`.
     ///
     /// # Errors
     /// [`ProviderError::Config`] for a class that there is not, or a parameter that cannot be read.
-    pub fn from_worker(worker: &Properties) -> Result<Self, ProviderError> {
+    pub fn from_worker(worker: &Properties, secrets: &Secrets) -> Result<Self, ProviderError> {
         let listed = worker.get(PROVIDERS).map(|list| list.trim()).unwrap_or_default();
         let mut sources = BTreeMap::new();
         for name in listed.split(',').map(str::trim).filter(|name| !name.is_empty()) {
@@ -88,7 +87,7 @@ impl ConfigProviders {
             })?;
             sources.insert(name.to_owned(), source);
         }
-        Ok(Self { sources: Arc::new(sources), secrets: Arc::default() })
+        Ok(Self { sources: Arc::new(sources), secrets: secrets.clone() })
     }
 
     /// The worker's own properties with their references resolved. Those of the providers themselves are left as they are.
@@ -134,14 +133,9 @@ impl ConfigProviders {
         task.iter().map(|(key, value)| (key.clone(), stored(key, value))).collect()
     }
 
-    /// Hides every value that was resolved so far; one that is resolved later is not known to it.
-    pub fn redactor(&self) -> Redactor {
-        self.secrets.lock().unwrap_or_else(PoisonError::into_inner).redactor()
-    }
-
-    /// Hides every value that was resolved so far.
-    pub fn redact(&self, text: &str) -> String {
-        self.redactor().redact(text)
+    /// What was resolved, and the mask over it.
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
     }
 
     fn resolve_text(
@@ -180,41 +174,9 @@ impl ConfigProviders {
         let Some(at_path) = at_path else { return Ok(None) };
         let value = at_path.value(reference.key).map_err(failed)?;
         if let Some(value) = &value {
-            self.secrets.lock().unwrap_or_else(PoisonError::into_inner).remember(value);
+            self.secrets.remember(value);
         }
         Ok(value)
-    }
-}
-
-/// What was resolved, the newest last.
-#[derive(Default)]
-struct Secrets {
-    values: VecDeque<String>,
-    /// Made when it is asked for, kept until there is another secret.
-    redactor: Option<Redactor>,
-}
-
-impl Secrets {
-    fn remember(&mut self, value: &str) {
-        if value.len() < SECRET_BYTES_MIN || self.values.iter().any(|known| known == value) {
-            return;
-        }
-        if self.values.len() == SECRETS_MAX {
-            self.values.pop_front();
-        }
-        self.values.push_back(value.to_owned());
-        self.redactor = None;
-    }
-
-    fn redactor(&mut self) -> Redactor {
-        let values = &self.values;
-        self.redactor.get_or_insert_with(|| Redactor::new(values.iter().map(String::as_str))).clone()
-    }
-}
-
-impl fmt::Debug for Secrets {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} secrets", self.values.len())
     }
 }
 

@@ -29,7 +29,7 @@ impl Directory {
             ("config.providers.dir.class".into(), format!("{PACKAGE}.DirectoryConfigProvider")),
             ("config.providers.dir.param.allowed.paths".into(), self.text().into()),
         ];
-        ConfigProviders::from_worker(&worker.into()).unwrap()
+        ConfigProviders::from_worker(&worker.into(), &Secrets::default()).unwrap()
     }
 }
 
@@ -111,9 +111,9 @@ fn what_was_resolved_is_hidden_in_text() {
     let directory = Directory::new("hidden");
     let providers = directory.providers();
     let clone = providers.clone();
-    assert_eq!(providers.redact("login with hunter2"), "login with hunter2");
+    assert_eq!(providers.secrets().redact("login with hunter2"), "login with hunter2");
     providers.resolve(&raw(&[("a", &format!("${{file:{}/db.properties:password}}", directory.text()))])).unwrap();
-    assert_eq!(clone.redact("login with hunter2"), "login with [hidden]");
+    assert_eq!(clone.secrets().redact("login with hunter2"), "login with [hidden]");
     assert!(!format!("{providers:?}").contains("hunter2"));
 }
 
@@ -134,7 +134,7 @@ fn the_worker_s_own_properties_are_resolved_except_those_of_the_providers() {
 fn a_provider_that_cannot_be_made_is_named_by_its_property() {
     let error = |entries: &[(&str, &str)]| {
         let worker = entries.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-        ConfigProviders::from_worker(&worker).unwrap_err().to_string()
+        ConfigProviders::from_worker(&worker, &Secrets::default()).unwrap_err().to_string()
     };
     assert!(error(&[("config.providers", "a")]).starts_with("property 'config.providers.a.class'"));
     let vault = [("config.providers", "a"), ("config.providers.a.class", "org.example.VaultConfigProvider")];
@@ -145,15 +145,4 @@ fn a_provider_that_cannot_be_made_is_named_by_its_property() {
         ("config.providers.a.param.allowed.paths", "secrets"),
     ];
     assert!(error(&relative).starts_with("property 'config.providers.a.param.allowed.paths'"));
-}
-
-#[test]
-fn the_oldest_of_too_many_secrets_is_forgotten() {
-    let mut secrets = Secrets::default();
-    for n in 0..=SECRETS_MAX {
-        secrets.remember(&format!("secret-{n:05}"));
-    }
-    let redactor = secrets.redactor();
-    assert_eq!(redactor.redact("secret-00000"), "secret-00000");
-    assert_eq!(redactor.redact("secret-00001"), "[hidden]");
 }

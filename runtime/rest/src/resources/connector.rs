@@ -23,7 +23,10 @@ pub(super) async fn any(call: &Call, name: &str, resource: OfConnector) -> Resul
             Ok(Reply::json(200, &info))
         }
         (OfConnector::Config, _) => Ok(Reply::json(200, &herder.connector_config(name).await.map_err(here)?)),
-        (OfConnector::Status, _) => Ok(Reply::json(200, &herder.connector_status(name).await.map_err(here)?)),
+        (OfConnector::Status, _) => {
+            let states = herder.connector_status(name).await.map_err(here)?;
+            Ok(Reply::json(200, &call.masked_states(states)))
+        }
         (OfConnector::Restart, _) => restart(call, name).await,
         (OfConnector::Pause, _) => {
             herder.pause_connector(name).await.map_err(here)?;
@@ -63,7 +66,7 @@ async fn restart(call: &Call, name: &str) -> Result<Reply, Problem> {
         return Ok(Reply::empty(204));
     }
     let plan = call.herder.restart_connector_and_tasks(request).await.map_err(anywhere)?;
-    Ok(Reply::json(202, &plan))
+    Ok(Reply::json(202, &call.masked_states(plan)))
 }
 
 async fn topics(call: &Call, name: &str) -> Result<Reply, Problem> {

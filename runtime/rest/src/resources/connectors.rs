@@ -37,7 +37,7 @@ async fn expanded(call: &Call, name: &str, expand: &[&str]) -> Result<Value, Her
     let mut parts = Map::new();
     for wanted in expand {
         let part = match *wanted {
-            "status" => json(serde_json::to_value(call.herder.connector_status(name).await?))?,
+            "status" => json(serde_json::to_value(call.masked_states(call.herder.connector_status(name).await?)))?,
             "info" => json(serde_json::to_value(call.herder.connector_info(name).await?))?,
             _ => continue,
         };

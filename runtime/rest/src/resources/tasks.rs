@@ -3,11 +3,13 @@
 use crate::call::{Call, Problem, Reply, anywhere, here};
 
 pub(super) async fn list(call: &Call, name: &str) -> Result<Reply, Problem> {
-    Ok(Reply::json(200, &call.herder.tasks(name).await.map_err(here)?))
+    let tasks = call.herder.tasks(name).await.map_err(here)?;
+    Ok(Reply::json(200, &call.masked_tasks(tasks)))
 }
 
 pub(super) async fn status(call: &Call, name: &str, task: i32) -> Result<Reply, Problem> {
-    Ok(Reply::json(200, &call.herder.task_status(name, task).await.map_err(here)?))
+    let state = call.herder.task_status(name, task).await.map_err(here)?;
+    Ok(Reply::json(200, &call.masked_state(state)))
 }
 
 pub(super) async fn restart(call: &Call, name: &str, task: i32) -> Result<Reply, Problem> {

@@ -30,6 +30,9 @@ struct Connector {
     topics: Vec<String>,
 }
 
+/// What the herder masks.
+pub(crate) const SECRET: &str = "hunter2";
+
 /// The herder.
 pub(crate) struct MemoryHerder {
     worker_id: String,
@@ -88,7 +91,7 @@ impl MemoryHerder {
             id: i32::try_from(id).expect("few tasks"),
             state: if connector.fails() { "FAILED".to_owned() } else { state.clone() },
             worker_id: self.worker_id.clone(),
-            trace: connector.fails().then(|| "it failed".to_owned()),
+            trace: connector.fails().then(|| connector.trace()),
             version: version.clone().filter(|_| !connector.fails()),
         };
         ConnectorStateInfo {
@@ -132,6 +135,13 @@ impl Connector {
 
     fn fails(&self) -> bool {
         self.config.get("producer.override.acks").is_some_and(|acks| acks.as_deref() == Some("nonsense"))
+    }
+
+    fn trace(&self) -> String {
+        match self.config.get("file") {
+            Some(Some(file)) if file == SECRET => format!("it failed with {file}"),
+            _ => "it failed".to_owned(),
+        }
     }
 
     fn info(&self, name: &str) -> ConnectorInfo {
@@ -188,6 +198,10 @@ impl Herder for MemoryHerder {
 
     fn stage(&self) -> Option<Stage> {
         None
+    }
+
+    fn masked(&self, text: String) -> String {
+        text.replace(SECRET, "[hidden]")
     }
 
     async fn ping(&self) -> Answer<()> {

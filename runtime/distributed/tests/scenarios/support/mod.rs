@@ -17,6 +17,7 @@ use oncewire_client::reader::{Isolation, LogReader, ReaderOptions};
 use oncewire_dev_broker::{BrokerSettings, DevBroker, DevBrokerConfig};
 use oncewire_distributed::loggers::{LevelSink, Loggers};
 use oncewire_distributed::prepare;
+use oncewire_plugins::providers::Secrets;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,6 +43,8 @@ pub const DATA: &str = "t";
 pub struct Group {
     pub broker: DevBroker,
     pub properties: Properties,
+    /// What config providers gave to its workers.
+    pub secrets: Secrets,
     /// What the scripted connector of this test does and saw.
     pub stage: Arc<Stage>,
 }
@@ -111,7 +114,7 @@ impl Group {
             ("task.shutdown.graceful.timeout.ms", "2000"),
         ]);
         properties.extend(map(more));
-        Self { broker, properties, stage: Stage::new() }
+        Self { broker, properties, secrets: Secrets::default(), stage: Stage::new() }
     }
 
     /// Starts a worker and waits until it has joined.
@@ -135,7 +138,8 @@ impl Group {
         let mut properties = self.properties.clone();
         properties.extend(map(more));
         let loggers = Loggers::new("info", Arc::new(Silent));
-        let prepared = prepare("worker", &properties, registry(), loggers).map_err(|error| error.to_string())?;
+        let prepared =
+            prepare("worker", &properties, registry(), loggers, &self.secrets).map_err(|error| error.to_string())?;
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         let runtime = runtime.worker_threads(1).enable_all().build().map_err(|error| error.to_string())?;
         let (stop, signal) = stop_signal();

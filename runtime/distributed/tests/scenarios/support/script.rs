@@ -4,7 +4,7 @@
 //! a duplicate shows in the topic alone. What the connector and its tasks saw is in the test's [`Stage`].
 
 use async_trait::async_trait;
-use oncewire_api::config_def::{ConfigKey, ConfigType, Importance};
+use oncewire_api::config_def::{CheckedValue, ConfigKey, ConfigType, Importance, NullableProperties};
 use oncewire_api::plugin::{Plugin, PluginFactory};
 use oncewire_api::{
     ConfigDef, ConnectorContext, ConnectorError, ConnectorTransactionBoundaries, ExactlyOnceSupport, OffsetValue,
@@ -94,6 +94,14 @@ impl Script {
         self.get(key).parse().unwrap_or(default)
     }
 
+    /// An error's words; they quote the secret, if there is one, as careless connectors do.
+    fn words(&self, words: &str) -> String {
+        match self.properties.get("secret") {
+            Some(secret) => format!("{words}: login as scott:{secret}@host"),
+            None => words.to_owned(),
+        }
+    }
+
     fn note(&self, event: impl Into<String>) {
         if let Some(stage) = &self.stage {
             stage.note(event.into());
@@ -120,10 +128,13 @@ impl SourceConnector for ScriptedConnector {
             .define(text("records", "how many records each task writes"))
             .define(text("batch", "records of a poll"))
             .define(text("commit.batches", "asks to commit after each so many batches; 0: never"))
-            .define(text("on.start", "fail or hang"))
+            .define(text("on.validate", "fail or panic"))
+            .define(text("on.start", "fail, panic or hang"))
+            .define(text("on.configs", "fail or tell"))
             .define(text("on.task.start", "fail"))
-            .define(text("on.poll", "fail, hang or idle"))
-            .define(text("on.alter", "refuse or yes"))
+            .define(text("on.poll", "fail, retry, panic, hang or idle"))
+            .define(text("on.alter", "refuse, panic or yes"))
+            .define(text("on.commit", "fail"))
             .define(text("support", "yes, no or silent"))
             .define(text("boundaries", "yes, no or silent"))
             .define(ConfigKey::optional("secret", ConfigType::Password, Importance::Low, "a secret"))
@@ -133,7 +144,8 @@ impl SourceConnector for ScriptedConnector {
         self.0 = Script::new(properties);
         self.0.note("connector start");
         match self.0.get("on.start").as_str() {
-            "fail" => Err(ConnectorError::new("the source says no")),
+            "fail" => Err(ConnectorError::new(self.0.words("the source says no"))),
+            "panic" => panic!("{}", self.0.words("the connector says no")),
             "hang" => std::future::pending().await,
             _ => Ok(()),
         }
@@ -145,15 +157,31 @@ impl SourceConnector for ScriptedConnector {
         let fails = |failing: &AtomicU32| {
             failing.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
         };
-        if failing.is_some_and(fails) {
-            return Err(ConnectorError::new("the source is away"));
+        let on_configs = self.0.get("on.configs");
+        if failing.is_some_and(fails) || on_configs == "fail" {
+            return Err(ConnectorError::new(self.0.words("the source is away")));
         }
         let of_task = |task: u64| {
             let mut properties = self.0.properties.clone();
             properties.insert("script.task".to_owned(), task.to_string());
+            if on_configs == "tell" {
+                properties.insert("url".to_owned(), self.0.words("db"));
+            }
             properties
         };
         Ok((0..self.0.number("tasks", 1)).map(of_task).collect())
+    }
+
+    async fn validate(&mut self, properties: &NullableProperties) -> Vec<CheckedValue> {
+        let mut values = self.config_def().check(properties);
+        let given = properties.iter().filter_map(|(key, value)| Some((key.clone(), value.clone()?)));
+        let script = Script::new(&given.collect());
+        match script.get("on.validate").as_str() {
+            "fail" => values[0].errors.push(script.words("nobody is there")),
+            "panic" => panic!("{}", script.words("no validation")),
+            _ => {}
+        }
+        values
     }
 
     async fn alter_offsets(
@@ -164,7 +192,8 @@ impl SourceConnector for ScriptedConnector {
         let script = Script::new(properties);
         script.note("alter offsets");
         match script.get("on.alter").as_str() {
-            "refuse" => Err(ConnectorError::new(format!("{} offsets refused", offsets.len()))),
+            "refuse" => Err(ConnectorError::new(script.words(&format!("{} offsets refused", offsets.len())))),
+            "panic" => panic!("{}", script.words("no offsets")),
             answer => Ok(answer == "yes"),
         }
     }
@@ -235,7 +264,7 @@ impl SourceTask for ScriptedTask {
         self.script = Script::new(properties);
         self.task = properties.get("script.task").cloned().unwrap_or_default();
         if self.script.get("on.task.start") == "fail" {
-            return Err(TaskError::fatal("the task's source says no"));
+            return Err(TaskError::fatal(self.script.words("the task's source says no")));
         }
         let partition = SourcePartition::single("task", OffsetValue::from(self.task.as_str()));
         let stored = context.offset(&partition).await?;
@@ -253,7 +282,9 @@ impl SourceTask for ScriptedTask {
             () = tokio::time::sleep(Duration::from_millis(5)) => {}
         }
         match self.script.get("on.poll").as_str() {
-            "fail" => return Err(TaskError::fatal("the source broke")),
+            "fail" => return Err(TaskError::fatal(self.script.words("the source broke"))),
+            "retry" => return Err(TaskError::retriable(self.script.words("the source is busy"))),
+            "panic" => panic!("{}", self.script.words("the task broke")),
             "hang" => {
                 self.script.note(format!("task {} hangs", self.task));
                 std::future::pending::<()>().await;
@@ -270,6 +301,13 @@ impl SourceTask for ScriptedTask {
         self.sent += count;
         self.ask(&context);
         Ok(Some(records))
+    }
+
+    async fn commit(&mut self) -> Result<(), TaskError> {
+        match self.script.get("on.commit").as_str() {
+            "fail" => Err(TaskError::fatal(self.script.words("nothing is acknowledged"))),
+            _ => Ok(()),
+        }
     }
 
     async fn stop(&mut self) {
