@@ -66,7 +66,7 @@ fn main() -> ExitCode {
             Command::Demo(args) => demo::run(args).await,
             Command::Distributed(args) => distributed::run(args, &secrets).await,
             Command::CheckAcls(args) => check_acls::run(&args),
-            Command::Standalone(args) => standalone::run(args).await,
+            Command::Standalone(args) => standalone::run(args, &secrets).await,
             Command::DevBroker(args) => dev_broker::run(args).await,
             Command::Consume(args) => consume::run(args).await,
             Command::Verify(args) => verify::run(args).await,

@@ -4,7 +4,9 @@ use crate::exit::{Exit, Stop};
 use crate::registry::registry;
 use clap::Args;
 use oncewire_api::stop_signal;
+use oncewire_plugins::providers::Secrets;
 use oncewire_worker::config::properties::{read_connector, read_properties};
+use oncewire_worker::config::references::resolve_references;
 use oncewire_worker::config::worker::WorkerConfig;
 use oncewire_worker::herder::standalone::{self, Ends, StartError};
 use oncewire_worker::herder::supervisor::TaskState;
@@ -25,17 +27,18 @@ pub(crate) struct StandaloneArgs {
     connectors: Vec<PathBuf>,
 }
 
-pub(crate) async fn run(args: StandaloneArgs) -> Result<Exit, Stop> {
+pub(crate) async fn run(args: StandaloneArgs, secrets: &Secrets) -> Result<Exit, Stop> {
     let usage = |error: &dyn std::fmt::Display| Stop::usage(error.to_string());
     let properties = read_properties(&args.worker).map_err(|error| usage(&error))?;
-    let worker =
-        WorkerConfig::standalone(&args.worker.display().to_string(), properties).map_err(|error| usage(&error))?;
     let files = args
         .connectors
         .iter()
         .map(|path| read_connector(path))
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| usage(&error))?;
+    let of = args.worker.display().to_string();
+    let (properties, files) = resolve_references(&of, &properties, files, secrets).map_err(|error| usage(&error))?;
+    let worker = WorkerConfig::standalone(&of, properties).map_err(|error| usage(&error))?;
     let (trigger, signal) = stop_signal();
     let herder = standalone::run(worker, files, registry(), signal);
     tokio::pin!(herder);

@@ -76,7 +76,8 @@ fn a_bad_property_is_named_with_what_is_allowed() {
         (worker("bootstrap.servers", "localhost"), &["bootstrap.servers", "localhost", "host:port"]),
         (worker("value.converter", "com.example.Nothing"), &["value.converter", "com.example.Nothing"]),
         (worker("security.protocol", "SSH"), &["security.protocol", "SSH", "PLAINTEXT", "SASL_SSL"]),
-        (worker("config.providers", "file"), &["config.providers", "not supported"]),
+        (worker("config.providers", "file"), &["config.providers.file.class", "class of the provider 'file'"]),
+        (worker("rest.extension.classes", "X"), &["rest.extension.classes", "not supported"]),
         (connector("tasks.max", "0"), &["tasks.max", "0"]),
         (connector("batch.size", "many"), &["batch.size", "many"]),
         (

@@ -4,6 +4,7 @@ pub mod clients;
 pub mod connector;
 pub mod distributed;
 pub mod properties;
+pub mod references;
 pub mod topic_creation;
 pub mod worker;
 

@@ -12,8 +12,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Prefixes that belong to clients and plug-ins; their keys are checked by those.
-pub(super) const PASS_THROUGH: &[&str] =
-    &["producer.", "consumer.", "admin.", "key.converter.", "value.converter.", "header.converter.", "offset.storage."];
+pub(super) const PASS_THROUGH: &[&str] = &[
+    "producer.",
+    "consumer.",
+    "admin.",
+    "key.converter.",
+    "value.converter.",
+    "header.converter.",
+    "offset.storage.",
+    "config.providers",
+];
 
 /// Keys of clients at the top level, which Connect hands to every client.
 pub(super) const CLIENT_KEYS: &[&str] = &[
@@ -60,7 +68,7 @@ const NOT_HERE: &[&str] = &[
 ];
 
 /// Keys whose effect a user relies on: without it the worker must not start.
-const UNSUPPORTED: &[&str] = &["config.providers", "rest.extension.classes"];
+const UNSUPPORTED: &[&str] = &["rest.extension.classes"];
 
 /// Where the offsets topic is and how it is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -394,7 +402,8 @@ mod tests {
                 && read.warnings[0].contains("did you mean 'bootstrap.servers'")
         );
         assert!(read.warnings[1].contains("plugin.path"));
-        let refused = config(&[("config.providers", "file")]).unwrap_err().to_string();
-        assert!(refused.contains("'config.providers' is not supported"), "{refused}");
+        let refused = config(&[("rest.extension.classes", "org.example.Extension")]).unwrap_err().to_string();
+        assert!(refused.contains("'rest.extension.classes' is not supported"), "{refused}");
+        assert_eq!(config(&[("config.providers", "f"), ("config.providers.f.class", "x")]).unwrap().warnings, [""; 0]);
     }
 }
