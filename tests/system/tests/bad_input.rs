@@ -82,7 +82,7 @@ fn a_bad_property_is_named_with_what_is_allowed() {
         (connector("batch.size", "many"), &["batch.size", "many"]),
         (
             connector("transaction.boundary", "sometimes"),
-            &["transaction.boundary", "sometimes", "poll", "interval", "connector"],
+            &["transaction.boundary", "sometimes", "POLL", "INTERVAL", "CONNECTOR"],
         ),
         (connector("connector.class", "FileStreamSauce"), &["connector.class", "FileStreamSauce"]),
         (connector("transforms", "a"), &["transforms", "not supported"]),
