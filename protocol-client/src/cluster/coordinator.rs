@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use kafka_protocol::messages::find_coordinator_response::Coordinator;
 use kafka_protocol::messages::{FindCoordinatorRequest, FindCoordinatorResponse};
 use kafka_protocol::protocol::StrBytes;
 
@@ -162,13 +163,19 @@ fn read(
     kind: CoordinatorKind,
     keys: &[String],
 ) -> BTreeMap<String, Result<Found, Error>> {
+    // By key, the first of each: a look through all answers for each key would keep this thread for seconds when a whole connector's
+    // thousands of ids are asked for, and the heartbeats with it.
+    let mut entries: HashMap<&str, &Coordinator> = HashMap::with_capacity(response.coordinators.len());
+    for entry in &response.coordinators {
+        entries.entry(entry.key.as_str()).or_insert(entry);
+    }
     let one = |key: &String| {
         if version < VERSION_BATCHED {
             let code = response.error_code;
             let message = response.error_message.as_ref().map(|message| message.to_string());
             return found(kind, key, code, message, *response.node_id, &response.host, response.port);
         }
-        match response.coordinators.iter().find(|entry| entry.key.as_str() == key) {
+        match entries.get(key.as_str()) {
             Some(entry) => {
                 let message = entry.error_message.as_ref().map(|message| message.to_string());
                 found(kind, key, entry.error_code, message, *entry.node_id, &entry.host, entry.port)
@@ -206,7 +213,6 @@ fn refused(kind: CoordinatorKind, key: &str, code: i16, message: Option<String>)
 mod tests {
     use super::*;
     use kafka_protocol::messages::BrokerId;
-    use kafka_protocol::messages::find_coordinator_response::Coordinator;
 
     fn keys(names: &[&str]) -> Vec<String> {
         names.iter().map(|name| (*name).to_owned()).collect()
@@ -247,6 +253,18 @@ mod tests {
         assert_eq!(code("b"), Some(codes::COORDINATOR_NOT_AVAILABLE));
         assert_eq!(code("c"), Some(53));
         assert_eq!(code("d"), Some(codes::COORDINATOR_NOT_AVAILABLE));
+    }
+
+    /// With a look through the whole answer for each key this takes minutes.
+    #[test]
+    fn an_answer_for_very_many_keys_is_gone_through_once() {
+        let keys: Vec<String> = (0..100_000).map(|task| format!("g-c-{task}")).collect();
+        let mut coordinators: Vec<Coordinator> = keys.iter().rev().map(|key| entry(key, 3, 0)).collect();
+        coordinators.push(entry("g-c-7", 4, 0));
+        let response = FindCoordinatorResponse::default().with_coordinators(coordinators);
+        let results = read(&response, 4, CoordinatorKind::Transaction, &keys);
+        assert_eq!(results.len(), keys.len());
+        assert!(results.values().all(|found| found.as_ref().unwrap().node == NodeId(3)), "of two the first counts");
     }
 
     #[test]
