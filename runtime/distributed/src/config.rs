@@ -237,12 +237,15 @@ fn between_workers_def() -> ConfigDef {
             Low,
             "algorithm of the keys between workers",
         ))
-        .define(ConfigKey::optional(
-            "inter.worker.key.size",
-            Int,
-            Low,
-            "size of such a key in bits; default: the algorithm's",
-        ))
+        .define(
+            ConfigKey::optional(
+                "inter.worker.key.size",
+                Int,
+                Low,
+                "size of such a key in bits; default: the algorithm's",
+            )
+            .validator(Validator::between(KEY_BITS_MIN, KEY_BITS_MAX)),
+        )
         .define(
             text("inter.worker.key.ttl.ms", Int, "3600000", Low, "how long such a key lives; 0: for ever")
                 .validator(Validator::at_least(0)),
@@ -253,6 +256,12 @@ fn between_workers_def() -> ConfigDef {
 
 /// The one algorithm for keys and signatures here: Java's default, and the only one that any worker is told to use.
 const HMAC: &str = "HmacSHA256";
+
+/// Java makes no smaller key for it.
+const KEY_BITS_MIN: i64 = 40;
+/// The block of SHA-256: of a longer key HMAC uses the digest alone (RFC 2104, section 2). Java takes any size, and then its leader
+/// cannot write the key into the config topic.
+const KEY_BITS_MAX: i64 = 512;
 
 impl DistributedConfig {
     /// Checks the properties; config providers' references are resolved already.
@@ -352,7 +361,7 @@ fn millis(number: i32) -> Duration {
 fn session_keys(config: &Config) -> Result<SessionKeys, ConfigProblem> {
     let bits = config.value("inter.worker.key.size").and_then(|_| config.int("inter.worker.key.size").ok());
     Ok(SessionKeys {
-        key_bytes: bits.and_then(|bits| usize::try_from(bits).ok()).map_or(32, |bits| (bits / 8).max(1)),
+        key_bytes: bits.and_then(|bits| usize::try_from(bits).ok()).map_or(32, |bits| bits.div_ceil(8)),
         key_algorithm: config.text("inter.worker.key.generation.algorithm")?.to_owned(),
         ttl: millis(config.int("inter.worker.key.ttl.ms")?),
         signature_algorithm: config.text("inter.worker.signature.algorithm")?.to_owned(),
@@ -415,6 +424,21 @@ mod tests {
         assert_eq!(config.config_topic.configs.get("min.insync.replicas").map(String::as_str), Some("2"));
         assert_eq!(config.config_topic.configs.len(), 1);
         assert_eq!(config.warnings.len(), 2);
+    }
+
+    #[test]
+    fn a_key_has_a_size_that_its_algorithm_can_use() {
+        let bytes = |bits: &str| {
+            let read = DistributedConfig::read(&properties(&[("inter.worker.key.size", bits)]));
+            read.map(|config| config.session_keys.key_bytes)
+        };
+        // Java rounds up, too.
+        assert_eq!([bytes("40"), bytes("41"), bytes("512")], [Ok(5), Ok(6), Ok(64)]);
+        for bits in ["39", "0", "-1", "513", "8000000"] {
+            let problems = bytes(bits).unwrap_err();
+            let named = ["inter.worker.key.size", bits, "40", "512"].iter().all(|part| problems[0].contains(part));
+            assert!(named && problems.len() == 1, "{problems:?}");
+        }
     }
 
     #[test]
