@@ -85,7 +85,8 @@ pub fn prepare(
 ) -> Result<Prepared, StartError> {
     let mut problems = Vec::new();
     let mut note = |problem: String| problems.push(problem);
-    let providers = ConfigProviders::from_worker(properties, secrets).map_err(|problem| note(problem.to_string())).ok();
+    let providers = ConfigProviders::from_worker(properties).map(|providers| providers.remembering_in(secrets));
+    let providers = providers.map_err(|problem| note(problem.to_string())).ok();
     let resolved = providers.as_ref().map(|providers| providers.resolve_worker(properties));
     let resolved = match resolved {
         Some(Ok(resolved)) => resolved,

@@ -11,7 +11,7 @@ use oncewire_api::{
     ConfigDef, ConfigKey, ConfigType, ConnectorContext, ConnectorError, ConnectorTransactionBoundaries,
     ExactlyOnceSupport, Importance, Properties, SourceConnector, SourceTask,
 };
-use oncewire_plugins::providers::{ConfigProviders, Secrets};
+use oncewire_plugins::providers::ConfigProviders;
 use oncewire_validation::{ConfigInfos, Mode, OverridePolicy, Validator, WorkerFacts};
 
 /// Says of exactly-once and boundaries what the properties `support` and `boundaries` say.
@@ -89,7 +89,7 @@ fn registry() -> PluginRegistry {
 
 fn validator_with(exactly_once: bool, worker: &[(&str, &str)]) -> Validator {
     let properties: Properties = worker.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    let providers = ConfigProviders::from_worker(&properties, &Secrets::default()).unwrap();
+    let providers = ConfigProviders::from_worker(&properties).unwrap();
     let facts = WorkerFacts { mode: Mode::Distributed, exactly_once, overrides: OverridePolicy::All, properties };
     Validator::new(registry(), facts, providers)
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use oncewire_api::Properties;
 use oncewire_api::config_def::NullableProperties;
 use oncewire_api::plugin::PluginRegistry;
-use oncewire_plugins::providers::{ConfigProviders, Secrets};
+use oncewire_plugins::providers::ConfigProviders;
 use oncewire_validation::{Mode, OverridePolicy, PluginConfigError, Validator, WorkerFacts};
 use serde_json::{Value, json};
 
@@ -88,7 +88,7 @@ fn validator(worker: &str, secrets: &str) -> Validator {
         set("config.providers.env.class", &format!("{package}.EnvVarConfigProvider"));
         set("config.providers.env.param.allowlist.pattern", "ONCEWIRE_.*");
     }
-    let providers = ConfigProviders::from_worker(&properties, &Secrets::default()).unwrap();
+    let providers = ConfigProviders::from_worker(&properties).unwrap();
     let overrides = OverridePolicy::from_worker(&properties).unwrap();
     let facts = WorkerFacts { mode: Mode::Distributed, exactly_once, overrides, properties };
     Validator::new(registry(), facts, providers)

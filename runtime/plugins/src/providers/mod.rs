@@ -63,11 +63,11 @@ pub struct ConfigProviders {
 }
 
 impl ConfigProviders {
-    /// The providers that `config.providers` names. What they give is remembered in `secrets`.
+    /// The providers that `config.providers` names. What they give is remembered in a register of their own.
     ///
     /// # Errors
     /// [`ProviderError::Config`] for a class that there is not, or a parameter that cannot be read.
-    pub fn from_worker(worker: &Properties, secrets: &Secrets) -> Result<Self, ProviderError> {
+    pub fn from_worker(worker: &Properties) -> Result<Self, ProviderError> {
         let listed = worker.get(PROVIDERS).map(|list| list.trim()).unwrap_or_default();
         let mut sources = BTreeMap::new();
         for name in listed.split(',').map(str::trim).filter(|name| !name.is_empty()) {
@@ -87,7 +87,13 @@ impl ConfigProviders {
             })?;
             sources.insert(name.to_owned(), source);
         }
-        Ok(Self { sources: Arc::new(sources), secrets: secrets.clone() })
+        Ok(Self { sources: Arc::new(sources), secrets: Secrets::default() })
+    }
+
+    /// The same, with what they give remembered in this register, by which others mask too.
+    #[must_use]
+    pub fn remembering_in(self, secrets: &Secrets) -> Self {
+        Self { secrets: secrets.clone(), ..self }
     }
 
     /// The worker's own properties with their references resolved. Those of the providers themselves are left as they are.

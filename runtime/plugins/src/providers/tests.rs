@@ -29,7 +29,7 @@ impl Directory {
             ("config.providers.dir.class".into(), format!("{PACKAGE}.DirectoryConfigProvider")),
             ("config.providers.dir.param.allowed.paths".into(), self.text().into()),
         ];
-        ConfigProviders::from_worker(&worker.into(), &Secrets::default()).unwrap()
+        ConfigProviders::from_worker(&worker.into()).unwrap()
     }
 }
 
@@ -134,7 +134,7 @@ fn the_worker_s_own_properties_are_resolved_except_those_of_the_providers() {
 fn a_provider_that_cannot_be_made_is_named_by_its_property() {
     let error = |entries: &[(&str, &str)]| {
         let worker = entries.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-        ConfigProviders::from_worker(&worker, &Secrets::default()).unwrap_err().to_string()
+        ConfigProviders::from_worker(&worker).unwrap_err().to_string()
     };
     assert!(error(&[("config.providers", "a")]).starts_with("property 'config.providers.a.class'"));
     let vault = [("config.providers", "a"), ("config.providers.a.class", "org.example.VaultConfigProvider")];

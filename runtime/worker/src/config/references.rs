@@ -20,7 +20,7 @@ pub fn resolve_references(
     secrets: &Secrets,
 ) -> Result<(Properties, Vec<ConnectorFile>), ConfigErrors> {
     let failed = |of: String| move |error: ProviderError| ConfigErrors::one(of, error.to_string());
-    let providers = ConfigProviders::from_worker(worker, secrets).map_err(failed(of.to_owned()))?;
+    let providers = ConfigProviders::from_worker(worker).map_err(failed(of.to_owned()))?.remembering_in(secrets);
     let resolved = providers.resolve_worker(worker).map_err(failed(of.to_owned()))?;
     for file in &mut files {
         let raw = std::mem::take(&mut file.config).into_iter().map(|(key, value)| (key, Some(value))).collect();
