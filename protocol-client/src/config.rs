@@ -54,6 +54,9 @@ pub struct ClientConfig {
     pub retry_backoff_max: Duration,
     /// `metadata.max.age.ms`: metadata older than this is looked up again before use. Default 5 min.
     pub metadata_max_age: Duration,
+    /// `metadata.recovery.strategy`. Default `rebootstrap`. `metadata.recovery.rebootstrap.trigger.ms` is checked and has nothing to
+    /// bound: when no known broker answers, the bootstrap servers are asked at once.
+    pub metadata_recovery: MetadataRecovery,
     /// `connections.max.idle.ms`: an unused connection is closed after this. Default 9 min, below the broker's 10.
     pub connections_max_idle: Duration,
     /// `send.buffer.bytes`: the socket's send buffer; `None` (property -1) leaves it to the operating system.
@@ -63,6 +66,16 @@ pub struct ClientConfig {
     pub receive_buffer_bytes: Option<u32>,
     /// `security.protocol` with its `ssl.*` and `sasl.*`. Default `PLAINTEXT`.
     pub security: SecurityConfig,
+}
+
+/// `metadata.recovery.strategy` (KIP-899, KIP-1102): what to do when no known broker answers any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MetadataRecovery {
+    /// The bootstrap servers are asked again, also when a broker says so.
+    #[default]
+    Rebootstrap,
+    /// Only brokers that were told are asked, as by clients before Kafka 4.0.
+    None,
 }
 
 impl ClientConfig {
@@ -96,6 +109,7 @@ impl ClientConfig {
         read.millis("connections.max.idle.ms", 1000, &mut config.connections_max_idle)?;
         read.socket_buffer("send.buffer.bytes", &mut config.send_buffer_bytes)?;
         read.socket_buffer("receive.buffer.bytes", &mut config.receive_buffer_bytes)?;
+        config.metadata_recovery = MetadataRecovery::read(&mut read)?;
         config.security = SecurityConfig::read(&mut read)?;
         read.only("client.dns.lookup", &["use_all_dns_ips"], "all addresses of a name are always tried")?;
         Ok((config, read.unknown()))
@@ -115,10 +129,24 @@ impl ClientConfig {
             retry_backoff: Duration::from_millis(100),
             retry_backoff_max: Duration::from_secs(1),
             metadata_max_age: Duration::from_secs(300),
+            metadata_recovery: MetadataRecovery::Rebootstrap,
             connections_max_idle: Duration::from_secs(540),
             send_buffer_bytes: None,
             receive_buffer_bytes: None,
             security: SecurityConfig::default(),
+        }
+    }
+}
+
+impl MetadataRecovery {
+    fn read(read: &mut Properties<'_>) -> Result<Self, ConfigError> {
+        let mut trigger = Duration::ZERO;
+        read.millis("metadata.recovery.rebootstrap.trigger.ms", 0, &mut trigger)?;
+        let key = "metadata.recovery.strategy";
+        match read.filled(key).unwrap_or("rebootstrap").to_ascii_lowercase().as_str() {
+            "rebootstrap" => Ok(Self::Rebootstrap),
+            "none" => Ok(Self::None),
+            other => Err(parse::invalid(key, other, "rebootstrap or none".to_owned())),
         }
     }
 }
@@ -158,6 +186,21 @@ mod tests {
         .unwrap_err();
         let text = error.to_string();
         assert!(text.contains("request.timeout.ms") && text.contains("30s") && text.contains("milliseconds"), "{text}");
+    }
+
+    #[test]
+    fn both_strategies_of_recovery_are_read_and_another_is_refused() {
+        let read = |value: &str| {
+            ClientConfig::from_properties(&properties(&[
+                ("bootstrap.servers", "one:9092"),
+                ("metadata.recovery.strategy", value),
+                ("metadata.recovery.rebootstrap.trigger.ms", "300000"),
+            ]))
+        };
+        let (none, unknown) = read("NONE").unwrap();
+        assert_eq!((none.metadata_recovery, unknown.len()), (MetadataRecovery::None, 0));
+        assert_eq!(read("rebootstrap").unwrap().0.metadata_recovery, MetadataRecovery::Rebootstrap);
+        assert!(read("sometimes").unwrap_err().to_string().contains("rebootstrap or none"));
     }
 
     #[test]

@@ -87,3 +87,34 @@ async fn close_delivers_what_is_left() {
     }
     assert_eq!(stage.committed(0).await, ["a", "b"]);
 }
+
+/// `batch.size` says when a batch is full; which records are too large is said by `max.request.size`.
+#[tokio::test]
+async fn record_larger_than_a_batch_goes_alone() {
+    let stage = Stage::set(2).await;
+    let producer = stage.plain(|config| (config.batch_bytes, config.max_request_bytes) = (100, 1_000));
+    let value = "x".repeat(500);
+    soon(producer.send(batch(&stage, &producer, &value)).await.unwrap().wait()).await.unwrap();
+    assert_eq!(stage.committed(0).await, [value]);
+    let mut records = producer.stage();
+    let too_large = records.append(&stage.topic, 0, 0, None, Some(&[0; 2_000]), &[]).unwrap_err();
+    assert!(too_large.to_string().contains("1000"), "{too_large}");
+}
+
+#[tokio::test]
+async fn what_is_larger_than_the_buffer_goes_when_the_buffer_is_empty() {
+    let stage = Stage::set(2).await;
+    let producer = stage.plain(|config| (config.batch_bytes, config.buffer_memory_bytes) = (200, 500));
+    let values: Vec<String> = (0..10).map(|number| format!("{number}{}", "x".repeat(150))).collect();
+    let mut records = producer.stage();
+    for value in &values {
+        records.append(&stage.topic, 0, 0, None, Some(value.as_bytes()), &[]).unwrap();
+    }
+    let large = soon(producer.send(records.seal())).await.unwrap();
+    let small = soon(producer.send(batch(&stage, &producer, "small"))).await.unwrap();
+    soon(large.wait()).await.unwrap();
+    soon(small.wait()).await.unwrap();
+    let mut wanted = values;
+    wanted.push("small".to_owned());
+    assert_eq!(stage.committed(0).await, wanted);
+}

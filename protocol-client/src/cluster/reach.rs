@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Cluster;
 use super::connections::PeerKey;
 use super::types::{NodeId, Purpose, Target};
-use crate::config::BrokerAddress;
+use crate::config::{BrokerAddress, MetadataRecovery};
 use crate::error::{ConnectFailure, Error};
 use crate::net::Connection;
 
@@ -53,14 +53,16 @@ impl Cluster {
     }
 
     /// Known brokers and bootstrap servers, those that are connected first, those that failed last; among equals the
-    /// bootstrap servers come after the brokers.
+    /// bootstrap servers come after the brokers. By `metadata.recovery.strategy=none` they are for the first look-up alone.
     fn candidates(&self, purpose: Purpose) -> Vec<(PeerKey, BrokerAddress)> {
         let mut peers: Vec<(PeerKey, BrokerAddress)> = {
             let metadata = self.inner.lock_metadata();
             metadata.brokers().map(|broker| (PeerKey::Node(broker.id), broker.address.clone())).collect()
         };
-        let bootstrap = self.inner.config.bootstrap_servers.iter().cloned().enumerate();
-        peers.extend(bootstrap.map(|(index, address)| (PeerKey::Bootstrap(index), address)));
+        if peers.is_empty() || self.inner.config.metadata_recovery == MetadataRecovery::Rebootstrap {
+            let bootstrap = self.inner.config.bootstrap_servers.iter().cloned().enumerate();
+            peers.extend(bootstrap.map(|(index, address)| (PeerKey::Bootstrap(index), address)));
+        }
         // A stable sort: equals keep their order.
         peers.sort_by_cached_key(|(peer, _)| self.inner.connections.readiness(*peer, purpose));
         peers

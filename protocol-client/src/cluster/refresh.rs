@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use super::Cluster;
 use super::metadata::TopicAnswer;
 use super::types::{Call, Purpose, Target, TopicMetadata};
+use crate::config::MetadataRecovery;
 use crate::error::Error;
 use crate::wire::error_code::codes;
 
@@ -121,7 +122,7 @@ impl Cluster {
         let reply = self.call(call, |_| request(topics)).await?;
         let code = reply.body.error_code;
         let mut metadata = self.inner.lock_metadata();
-        if code == codes::REBOOTSTRAP_REQUIRED {
+        if code == codes::REBOOTSTRAP_REQUIRED && self.inner.config.metadata_recovery == MetadataRecovery::Rebootstrap {
             metadata.forget_brokers();
         }
         if code != codes::NONE {

@@ -38,7 +38,9 @@ pub struct PlainConfig {
     pub delivery_timeout: Duration,
     /// `max.block.ms`: how long `send` may wait for memory. Default 60 s.
     pub max_block: Duration,
-    /// `batch.size`. Default 1,000,000 bytes.
+    /// `max.request.size`: the largest record. Default 1 MiB.
+    pub max_request_bytes: usize,
+    /// `batch.size`. Default 1,000,000 bytes. A larger record has a batch of its own.
     pub batch_bytes: usize,
     /// `buffer.memory`. Default 32 MiB.
     pub buffer_memory_bytes: usize,
@@ -53,6 +55,7 @@ impl Default for PlainConfig {
         Self {
             delivery_timeout: Duration::from_secs(120),
             max_block: Duration::from_secs(60),
+            max_request_bytes: 1024 * 1024,
             batch_bytes: 1_000_000,
             buffer_memory_bytes: 32 * 1024 * 1024,
             max_in_flight: 5,
@@ -94,7 +97,7 @@ pub struct PlainProducer {
 }
 
 struct Submission {
-    batches: Vec<(StagedBatch, OwnedSemaphorePermit)>,
+    batches: Vec<(StagedBatch, Option<OwnedSemaphorePermit>)>,
     deadline: Instant,
     outcome: oneshot::Sender<Result<(), ProducerError>>,
 }
@@ -139,11 +142,14 @@ impl PlainProducer {
 
     /// An empty accumulator with this producer's limits.
     pub fn stage(&self) -> Stage {
-        Stage::new(BatchLimits { bytes_max: self.config.batch_bytes.max(1), ..BatchLimits::default() })
+        let bytes_max = self.config.batch_bytes.clamp(1, self.config.max_request_bytes.max(1));
+        Stage::new(BatchLimits { bytes_max, ..BatchLimits::default() })
+            .with_record_bytes_max(self.config.max_request_bytes)
             .with_compression(self.config.compression)
     }
 
-    /// Takes batches over; waits for room under `buffer.memory`, not for acknowledgements.
+    /// Takes batches over; waits for room under `buffer.memory`, not for acknowledgements. Batches that are larger together than
+    /// the whole buffer take all of it: room is asked for once, so that no part of it is held by one who waits for the rest.
     ///
     /// # Errors
     /// [`ProducerError::BufferFull`], [`ProducerError::Closed`]: nothing was taken over.
@@ -152,28 +158,19 @@ impl PlainProducer {
     /// Dropped before it returned, nothing was taken over.
     pub async fn send(&self, batches: Vec<StagedBatch>) -> Result<Delivery, ProducerError> {
         let deadline = Instant::now() + self.config.delivery_timeout;
-        let room = async {
-            let mut with_room = Vec::with_capacity(batches.len());
-            for batch in batches {
-                // A batch larger than the whole buffer takes all of it.
-                let bytes = batch.size_bytes().min(self.config.buffer_memory_bytes);
-                let permits = u32::try_from(bytes).unwrap_or(u32::MAX);
-                let Ok(room) = self.room.clone().acquire_many_owned(permits).await else { return Err(closed()) };
-                with_room.push((batch, room));
-            }
-            Ok(with_room)
-        };
-        let Ok(batches) = tokio::time::timeout(self.config.max_block, room).await else {
+        let bytes: usize = batches.iter().map(StagedBatch::size_bytes).sum();
+        let permits = u32::try_from(bytes.min(self.config.buffer_memory_bytes)).unwrap_or(u32::MAX);
+        let room = self.room.clone().acquire_many_owned(permits);
+        let Ok(room) = tokio::time::timeout(self.config.max_block, room).await else {
             return Err(ProducerError::BufferFull {
-                wanted_bytes: 0,
+                wanted_bytes: bytes,
                 limit_bytes: self.config.buffer_memory_bytes,
                 waited: self.config.max_block,
             });
         };
-        let batches = batches?;
+        let batches = divided(room.map_err(|_| closed())?, batches);
         let (sender, outcome) = oneshot::channel();
         let place = self.submissions.reserve().await.map_err(|_| closed())?;
-        let bytes: usize = batches.iter().map(|(batch, _)| batch.size_bytes()).sum();
         add(&self.counters.buffered, bytes as u64);
         place.send(Submission { batches, deadline, outcome: sender });
         Ok(Delivery { outcome })
@@ -208,6 +205,18 @@ impl PlainProducer {
     }
 }
 
+/// To each batch its part of the room, to the last ones what is left.
+fn divided(
+    mut room: OwnedSemaphorePermit,
+    batches: Vec<StagedBatch>,
+) -> Vec<(StagedBatch, Option<OwnedSemaphorePermit>)> {
+    let part = |batch: StagedBatch| {
+        let own = room.split(batch.size_bytes().min(room.num_permits()));
+        (batch, own)
+    };
+    batches.into_iter().map(part).collect()
+}
+
 fn closed() -> ProducerError {
     not_delivered(Failure::local("the producer is closed"))
 }
@@ -225,7 +234,7 @@ struct Held {
     attempts: u32,
     send: u64,
     last: Option<Failure>,
-    _room: OwnedSemaphorePermit,
+    _room: Option<OwnedSemaphorePermit>,
 }
 
 /// The batches of one partition, in order. The first one is on its way, or waits for its next attempt.

@@ -16,7 +16,7 @@ use kafka_protocol::messages::{
 };
 use oncewire_client::admin::Admin;
 use oncewire_client::cluster::{Cluster, CoordinatorKind, NodeId};
-use oncewire_client::config::ClientConfig;
+use oncewire_client::config::{ClientConfig, MetadataRecovery};
 use oncewire_client::error::{ConnectFailure, Error};
 use oncewire_client::wire::frame;
 use tokio::net::TcpListener;
@@ -134,6 +134,33 @@ async fn a_topic_without_a_leader_is_asked_for_again_long_before_its_metadata_is
     });
     found.await.expect("the leader is found");
     assert_eq!(cluster.leader("t", 0).map(|(node, _)| node), Some(NodeId(1)));
+    cluster.close().await;
+}
+
+#[tokio::test]
+async fn without_recovery_the_bootstrap_servers_are_asked_once_only() {
+    let alive = Arc::new(Mutex::new(None::<SocketAddr>));
+    let mut first = single().await;
+    let second_knows = Arc::clone(&alive);
+    let second = FakeBroker::start(move |head, body| {
+        let address = second_knows.lock().unwrap().unwrap();
+        Some(metadata(head, body, &[(2, address)], 2))
+    })
+    .await;
+    *alive.lock().unwrap() = Some(second.address);
+    let mut config = config(&format!("{},{}", first.address, second.address));
+    config.metadata_recovery = MetadataRecovery::None;
+    let cluster = Cluster::connect(config).await.unwrap();
+    first.stop().await;
+    let mut retry = cluster.retry("refreshing", Duration::from_millis(300));
+    let error = loop {
+        let Err(error) = cluster.refresh(&[]).await else { panic!("somebody else was asked") };
+        if let Err(error) = retry.pause(error).await {
+            break error;
+        }
+    };
+    assert!(!error.to_string().contains(&second.address.to_string()), "{error}");
+    assert_eq!((cluster.brokers()[0].id, second.count(ApiKey::Metadata)), (NodeId(1), 0));
     cluster.close().await;
 }
 
