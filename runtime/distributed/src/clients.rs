@@ -1,12 +1,12 @@
 //! Which properties the worker's own clients get. Names as a Java worker's, so that quotas and broker logs fit both.
 
 use crate::config::{DistributedConfig, TopicSettings};
-use oncewire_api::Properties;
 use oncewire_client::config::{ClientConfig, ProducerConfig};
 use oncewire_client::group::GroupConfig;
 use oncewire_client::producer::PlainConfig;
 use oncewire_client::reader::Isolation;
 use oncewire_topics::LeaderProducer;
+use oncewire_worker::config::clients::{internal_producer, plain};
 use oncewire_worker::config::worker::ExactlyOnceSource;
 use std::time::Duration;
 
@@ -15,6 +15,10 @@ const STATUS_DELIVERY: Duration = Duration::from_secs(30);
 
 /// The first wait before a request is sent again, unless the user says otherwise; as for tasks.
 const RETRY_BACKOFF_MS: &str = "20";
+
+/// `request.timeout.ms` of the membership's connection, unless the user says otherwise: 40 s, Connect's own default for it, above the
+/// 30 s of Kafka's clients that hold for all others.
+const GROUP_REQUEST_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// `transaction.timeout.ms` of the leader's producer, unless the user says otherwise: 10 s, where Java leaves Kafka's default of
 /// 60 s. A write is one short transaction. When all workers are killed during one, nobody is there to claim the producer anew,
@@ -43,6 +47,9 @@ pub fn group_client(config: &DistributedConfig, worker_id: &str) -> Result<Clien
         "" => format!("connect-{worker_id}"),
         given => given.to_owned(),
     };
+    if !config.originals.contains_key("request.timeout.ms") {
+        group.request_timeout = GROUP_REQUEST_TIMEOUT;
+    }
     Ok(group)
 }
 
@@ -71,15 +78,15 @@ pub fn isolation(config: &DistributedConfig) -> Isolation {
 /// # Errors
 /// What the producer refuses.
 pub fn plain_producer(config: &DistributedConfig) -> Result<PlainConfig, String> {
-    let mut properties = sizes(&config.originals);
     // The sizes and times have one definition; the transactional id is not used.
-    properties.insert("transactional.id".to_owned(), "none".to_owned());
+    let properties = internal_producer(&config.originals, "none");
     let (read, _) = ProducerConfig::from_properties(&properties).map_err(|error| error.to_string())?;
-    let mut plain = PlainConfig { delivery_timeout: STATUS_DELIVERY, max_in_flight: 1, ..PlainConfig::default() };
-    plain.max_block = read.max_block.min(STATUS_DELIVERY);
-    plain.batch_bytes = read.batch_bytes;
-    plain.buffer_memory_bytes = read.buffer_memory_bytes;
-    Ok(plain)
+    Ok(PlainConfig {
+        delivery_timeout: STATUS_DELIVERY,
+        max_block: read.max_block.min(STATUS_DELIVERY),
+        max_in_flight: 1,
+        ..plain(&read)
+    })
 }
 
 /// The leader's transactional producer, where its writes are fenced (KIP-618).
@@ -90,25 +97,10 @@ pub fn leader_producer(config: &DistributedConfig) -> Result<Option<LeaderProduc
     if !config.exactly_once.leader_is_transactional() {
         return Ok(None);
     }
-    let mut properties = sizes(&config.originals);
-    properties.insert("transactional.id".to_owned(), format!("connect-cluster-{}", config.group_id));
+    let mut properties = internal_producer(&config.originals, &format!("connect-cluster-{}", config.group_id));
     properties.entry("transaction.timeout.ms".to_owned()).or_insert_with(|| LEADER_TRANSACTION_TIMEOUT_MS.to_owned());
     let (producer, _) = ProducerConfig::from_properties(&properties).map_err(|error| error.to_string())?;
     Ok(Some(LeaderProducer { client: client(config, "configs-leader")?, producer }))
-}
-
-/// Properties of a producer at the worker's top level that are not for its tasks alone.
-fn sizes(originals: &Properties) -> Properties {
-    let known = [
-        "batch.size",
-        "buffer.memory",
-        "max.request.size",
-        "max.block.ms",
-        "transaction.timeout.ms",
-        "compression.type",
-    ];
-    let given = originals.iter().filter(|(key, _)| known.contains(&key.as_str()));
-    given.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 /// As the topic crate has it.
@@ -157,6 +149,21 @@ mod tests {
             assert_eq!(isolation(&config(&[&given[..], &[mode(other)]].concat())), Isolation::Uncommitted);
             assert_eq!(isolation(&config(&[mode(other), ("isolation.level", "read_committed")])), Isolation::Committed);
         }
+    }
+
+    #[test]
+    fn the_top_level_holds_for_the_internal_topics_clients_and_the_group_has_a_patience_of_its_own() {
+        let given =
+            config(&[("compression.type", "gzip"), ("max.request.size", "7000000"), ("producer.batch.size", "9")]);
+        let plain = plain_producer(&given).unwrap();
+        assert_eq!((plain.max_request_bytes, plain.batch_bytes), (7_000_000, 1_000_000));
+        assert_ne!(plain.compression, PlainConfig::default().compression);
+        let timeouts = |config: &DistributedConfig| {
+            let of = |client: ClientConfig| client.request_timeout.as_secs();
+            (of(group_client(config, "w").unwrap()), of(client(config, "r").unwrap()))
+        };
+        assert_eq!(timeouts(&given), (40, 30));
+        assert_eq!(timeouts(&config(&[("request.timeout.ms", "7000")])), (7, 7));
     }
 
     #[test]

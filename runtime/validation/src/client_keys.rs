@@ -2,19 +2,41 @@
 //!
 //! `client_keys.tsv` is written by `tests/golden/validate/ClientKeys.java` from the clients of Apache Kafka 4.3.1.
 
-use oncewire_api::config_def::{ConfigKey, ConfigType, Importance};
+use oncewire_api::config_def::{ConfigKey, ConfigType, Fallback, Importance};
 
 use crate::ClientKind;
 
 const TABLE: &str = include_str!("client_keys.tsv");
 
-/// The definition of a client's property; `None` when Kafka's client does not know it.
-pub(crate) fn client_key(client: ClientKind, property: &str) -> Option<ConfigKey> {
-    let letter = match client {
+fn letter(client: ClientKind) -> char {
+    match client {
         ClientKind::Producer => 'p',
         ClientKind::Consumer => 'c',
         ClientKind::Admin => 'a',
-    };
+    }
+}
+
+/// The names of all properties of a client of Kafka's.
+pub fn client_keys(client: ClientKind) -> impl Iterator<Item = &'static str> {
+    let letter = letter(client);
+    TABLE.lines().filter_map(move |line| {
+        let (clients, rest) = line.split_once('\t')?;
+        clients.contains(letter).then(|| rest.split('\t').next())?
+    })
+}
+
+/// The default of a client's property as text; `None` where there is none, where it is null, and for what Kafka's client does not
+/// know.
+pub fn client_default(client: ClientKind, property: &str) -> Option<String> {
+    match client_key(client, property)?.fallback {
+        Fallback::Text(text) => Some(text),
+        Fallback::Required | Fallback::Null => None,
+    }
+}
+
+/// The definition of a client's property; `None` when Kafka's client does not know it.
+pub(crate) fn client_key(client: ClientKind, property: &str) -> Option<ConfigKey> {
+    let letter = letter(client);
     TABLE.lines().find_map(|line| {
         let mut columns = line.split('\t');
         let (clients, name) = (columns.next()?, columns.next()?);
@@ -72,5 +94,9 @@ mod tests {
         assert!(client_key(ClientKind::Consumer, "acks").is_none());
         assert!(client_key(ClientKind::Admin, "security.protocol").is_some());
         assert!(client_key(ClientKind::Producer, "ack").is_none());
+        assert!(client_keys(ClientKind::Producer).any(|key| key == "acks"));
+        assert!(client_keys(ClientKind::Consumer).all(|key| key != "acks"));
+        assert_eq!(client_default(ClientKind::Producer, "acks").as_deref(), Some("all"));
+        assert_eq!(client_default(ClientKind::Admin, "ssl.provider"), None);
     }
 }

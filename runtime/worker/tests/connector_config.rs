@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
 
-use oncewire_api::Properties;
 use oncewire_api::plugin::PluginRegistry;
+use oncewire_api::{Properties, SourcePartition, SourceRecord, Value};
 use oncewire_worker::config::connector::{ConnectorConfig, SourceChoice, TASKS_MAX_LIMIT};
 use oncewire_worker::config::worker::WorkerConfig;
 
@@ -15,7 +15,7 @@ fn worker(more: &[(&str, &str)]) -> WorkerConfig {
     let text = "org.apache.kafka.connect.storage.StringConverter";
     let mut properties = map(&[("bootstrap.servers", "h:1"), ("key.converter", text), ("value.converter", text)]);
     properties.extend(map(more));
-    WorkerConfig::standalone("worker", properties).unwrap()
+    WorkerConfig::standalone("worker", properties).expect("a worker's properties")
 }
 
 fn map(pairs: &[(&str, &str)]) -> Properties {
@@ -25,7 +25,7 @@ fn map(pairs: &[(&str, &str)]) -> Properties {
 fn check(more: &[(&str, &str)]) -> Result<ConnectorConfig, String> {
     let mut properties = map(&[("name", "c"), ("connector.class", "SequenceSource"), ("topic", "t")]);
     properties.extend(map(more));
-    let connector = registry().source("SequenceSource").unwrap();
+    let connector = registry().source("SequenceSource").expect("it is built in");
     ConnectorConfig::check(&worker(&[]), properties, &*connector).map_err(|errors| errors.to_string())
 }
 
@@ -64,4 +64,37 @@ fn exactly_once_that_was_never_mentioned_differs_from_exactly_once_that_is_asked
         assert_eq!(check(&[("exactly.once.source", given)]).unwrap().source, meant, "{given}");
     }
     assert_eq!(check(&[]).unwrap().source, SourceChoice::Unset);
+}
+
+#[test]
+fn a_slip_in_an_override_is_named_and_an_interceptor_is_refused() {
+    let warnings =
+        check(&[("producer.override.lingr.ms", "7"), ("producer.override.linger.ms", "7")]).unwrap().warnings;
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].contains("did you mean 'producer.override.linger.ms'?"), "{warnings:?}");
+    let error = check(&[("producer.override.interceptor.classes", "a.B")]).unwrap_err();
+    assert!(error.contains("'producer.override.interceptor.classes' is not supported"), "{error}");
+}
+
+/// No provider here says how long its values live, as none of Kafka's own does: there is nothing to reload by itself.
+#[test]
+fn either_reload_action_is_kept() {
+    for action in ["restart", "none"] {
+        assert_eq!(check(&[("config.action.reload", action)]).unwrap().warnings, Vec::<String>::new());
+    }
+}
+
+#[test]
+fn failed_records_are_logged_as_the_connector_says() {
+    let mut record = SourceRecord::new(SourcePartition::single("file", "f"), None, "t");
+    record.value = Some(Value::from("secret"));
+    let line = |more: &[(&str, &str)]| check(more).unwrap().errors.line(&record, "no string");
+    assert_eq!(line(&[("errors.tolerance", "all"), ("errors.log.include.messages", "true")]), None);
+    let without = line(&[("errors.log.enable", "true")]).unwrap();
+    assert!(without.contains("\"t\"") && without.contains("no string") && !without.contains("secret"), "{without}");
+    let with = line(&[("errors.log.enable", "true"), ("errors.log.include.messages", "true")]).unwrap();
+    assert!(with.contains("no string") && with.contains("secret"), "{with}");
+    record.value = Some(Value::from("ä".repeat(50_000).as_str()));
+    let rules = check(&[("errors.log.enable", "true"), ("errors.log.include.messages", "true")]).unwrap().errors;
+    assert!(rules.line(&record, "x").unwrap().len() < 20_000);
 }

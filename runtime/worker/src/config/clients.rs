@@ -21,17 +21,6 @@ pub struct TaskClients {
     pub warnings: Vec<String>,
 }
 
-/// Keys of a Java producer that change nothing here, or that the runtime decides.
-const WITHOUT_EFFECT: &[&str] = &[
-    "key.serializer",
-    "value.serializer",
-    "retries",
-    "retry.backoff.ms",
-    "partitioner.class",
-    "metric.reporters",
-    "metrics.recording.level",
-];
-
 /// Requests on their way at once, which is what a broker remembers of a producer per partition.
 const IN_FLIGHT_MAX: u32 = 5;
 
@@ -84,13 +73,7 @@ pub fn task_clients(
     if !own.contains_key("client.id") {
         client.client_id = format!("connector-producer-{name}-{task}");
     }
-    let (producer, not_producer) = ProducerConfig::from_properties(&own).map_err(|error| error.to_string())?;
-    let (_, not_client) = ClientConfig::from_properties(&merged).map_err(|error| error.to_string())?;
-    for key in not_producer.iter().filter(|key| not_client.contains(key)) {
-        if !WITHOUT_EFFECT.contains(&key.as_str()) {
-            warnings.push(format!("producer property '{key}' is not known and has no effect"));
-        }
-    }
+    let (producer, _) = ProducerConfig::from_properties(&own).map_err(|error| error.to_string())?;
     Ok(TaskClients { client, producer, warnings })
 }
 
@@ -125,21 +108,51 @@ pub fn plain_clients(
     if !own.contains_key("client.id") {
         client.client_id = format!("connector-producer-{name}-{task}");
     }
-    own.entry("delivery.timeout.ms".to_owned()).or_insert_with(|| i32::MAX.to_string());
+    for (key, value) in [("delivery.timeout.ms", i64::from(i32::MAX)), ("max.block.ms", i64::MAX)] {
+        own.entry(key.to_owned()).or_insert_with(|| value.to_string());
+    }
     // The sizes and times of both producers have the same names and checks; the transactional id is not used.
     own.insert("transactional.id".to_owned(), "none".to_owned());
     own.remove("enable.idempotence");
     let warnings = strengthened(&mut own);
     let (read, _) = ProducerConfig::from_properties(&own).map_err(|error| error.to_string())?;
-    let producer = PlainConfig {
+    Ok(PlainClients { client, producer: plain(&read), warnings })
+}
+
+/// Sizes, times and compression of a producer, without its transactions.
+pub fn plain(read: &ProducerConfig) -> PlainConfig {
+    PlainConfig {
         delivery_timeout: read.delivery_timeout,
         max_block: read.max_block,
+        max_request_bytes: read.max_request_bytes,
         batch_bytes: read.batch_bytes,
         buffer_memory_bytes: read.buffer_memory_bytes,
         max_in_flight: read.max_in_flight,
         compression: read.compression,
-    };
-    Ok(PlainClients { client, producer, warnings })
+    }
+}
+
+/// Properties at a worker's top level that the producers of its internal topics read, as in Kafka Connect. Those of tasks read
+/// `producer.*` alone.
+pub const INTERNAL_PRODUCER_KEYS: [&str; 6] =
+    ["batch.size", "buffer.memory", "compression.type", "max.block.ms", "max.request.size", "transaction.timeout.ms"];
+
+/// The properties of a producer of internal topics.
+pub fn internal_producer(worker: &Properties, transactional_id: &str) -> Properties {
+    let given = worker.iter().filter(|(key, _)| INTERNAL_PRODUCER_KEYS.contains(&key.as_str()));
+    let mut own: Properties = given.map(|(key, value)| (key.clone(), value.clone())).collect();
+    own.insert("transactional.id".to_owned(), transactional_id.to_owned());
+    own
+}
+
+/// The producer of the worker's offsets topic.
+///
+/// # Errors
+/// What the client refuses, naming the property.
+pub fn offsets_producer(worker: &WorkerConfig) -> Result<PlainConfig, String> {
+    let own = internal_producer(&worker.originals, "none");
+    let (read, _) = ProducerConfig::from_properties(&own).map_err(|error| error.to_string())?;
+    Ok(PlainConfig { max_in_flight: PlainConfig::default().max_in_flight, ..plain(&read) })
 }
 
 /// Settings with which a Java producer would lose or reorder records. This one has no such mode: they are lifted, and said.
@@ -292,14 +305,13 @@ mod tests {
             ("producer.override.transaction.timeout.ms", "2000"),
             ("producer.override.transactional.id", "mine"),
             ("producer.override.enable.idempotence", "false"),
-            ("producer.override.colour", "red"),
         ]);
         let clients = task_clients(&worker, &connector, "c", 3).unwrap();
         assert_eq!(clients.producer.transaction_timeout.as_millis(), 2000);
         assert_eq!(clients.producer.max_request_bytes, 5000);
         assert_eq!(clients.producer.transactional_id, "g-c-3");
         assert_eq!(clients.client.client_id, "connector-producer-c-3");
-        assert_eq!(clients.warnings.len(), 3, "{:?}", clients.warnings);
+        assert_eq!(clients.warnings.len(), 2, "{:?}", clients.warnings);
     }
 
     #[test]
@@ -311,6 +323,27 @@ mod tests {
         ]);
         let clients = plain_clients(&worker(&[]), &connector, "c", 0).unwrap();
         assert_eq!((clients.warnings.len(), clients.producer.max_in_flight), (3, 5));
+    }
+
+    #[test]
+    fn without_transactions_nothing_is_given_up_by_the_clock_as_in_java() {
+        let clients = plain_clients(&worker(&[("producer.max.request.size", "5000")]), &map(&[]), "c", 0).unwrap();
+        let century = std::time::Duration::from_secs(100 * 365 * 24 * 3600);
+        assert_eq!((clients.producer.max_block, clients.producer.max_request_bytes), (century, 5000));
+        assert_eq!(clients.producer.delivery_timeout.as_millis(), 2_147_483_647);
+    }
+
+    #[test]
+    fn the_offsets_topics_producer_reads_the_top_level_and_tasks_do_not() {
+        let worker =
+            worker(&[("buffer.memory", "7000000"), ("max.request.size", "2000000"), ("producer.batch.size", "9")]);
+        let own = offsets_producer(&worker).unwrap();
+        assert_eq!(
+            (own.buffer_memory_bytes, own.max_request_bytes, own.batch_bytes),
+            (7_000_000, 2_000_000, 1_000_000)
+        );
+        let task = plain_clients(&worker, &map(&[]), "c", 0).unwrap().producer;
+        assert_eq!((task.max_request_bytes, task.batch_bytes), (1_048_576, 9));
     }
 
     #[test]

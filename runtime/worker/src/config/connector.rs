@@ -3,13 +3,14 @@
 use super::properties::Properties;
 use super::topic_creation::TopicCreation;
 use super::worker::{Delivery, ExactlyOnceSource, WorkerConfig};
-use super::{ConfigErrors, meant};
+use super::{ConfigErrors, client_keys, meant};
 use crate::task::boundary::Boundary;
+use crate::task::error_rules::ErrorRules;
 use crate::task::prepare::{Converters, Tolerance};
 use oncewire_api::converter::ConverterUse;
 use oncewire_api::plugin::{PluginKind, PluginRegistry};
 use oncewire_api::{Config, ConfigDef, ConnectorTransactionBoundaries, Converter, ExactlyOnceSupport, SourceConnector};
-use oncewire_validation::{refused_version, source_connector_def};
+use oncewire_validation::{ClientKind, refused_version, source_connector_def};
 use std::time::Duration;
 
 /// Used for headers when no `header.converter` is set and the registry lacks Connect's own.
@@ -30,8 +31,8 @@ pub struct ConnectorConfig {
     pub tasks_max: usize,
     /// `transaction.boundary`, with its interval.
     pub boundary: Boundary,
-    /// `errors.tolerance`.
-    pub tolerance: Tolerance,
+    /// `errors.*`.
+    pub errors: ErrorRules,
     /// `topic.creation.*`.
     pub topic_creation: TopicCreation,
     /// `tasks.max.enforce`.
@@ -86,6 +87,8 @@ impl ConnectorConfig {
         };
         problems.extend(unsupported(&config));
         problems.extend(too_many_tasks(&config));
+        let producer = ClientKind::Producer.prefix();
+        problems.extend(client_keys::refusal(&client_keys::below(&originals, producer), producer));
         problems.extend(other_version(&originals, CONNECTOR_VERSION, connector.version()));
         problems.extend(exactly_once_problems(worker, &config, &originals, connector));
         let warned = warnings(worker, &config, &originals, &common, &own);
@@ -137,7 +140,11 @@ impl ConnectorConfig {
             name: config.text("name")?.to_owned(),
             tasks_max: config.size("tasks.max")?,
             boundary,
-            tolerance,
+            errors: ErrorRules {
+                tolerance,
+                log: config.boolean("errors.log.enable")?,
+                log_records: config.boolean("errors.log.include.messages")?,
+            },
             tasks_max_enforce: config.boolean("tasks.max.enforce")?,
             offsets_topic: config.optional_text("offsets.storage.topic")?.map(str::to_owned),
             source: match config.text("exactly.once.source")? {
@@ -299,6 +306,9 @@ fn warnings(
         let names = common.keys().iter().chain(own.keys()).map(|key| key.name.as_str());
         let hint = meant(key, names).map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
         out.push(format!("property '{key}' is not known and has no effect{hint}"));
+    }
+    for kind in [ClientKind::Producer, ClientKind::Consumer, ClientKind::Admin] {
+        out.extend(client_keys::warnings(&client_keys::below(originals, kind.prefix()), kind, kind.prefix()));
     }
     if config.long("errors.retry.timeout").is_ok_and(|ms| ms != 0) {
         out.push("property 'errors.retry.timeout' has no effect: a conversion that failed fails again".to_owned());

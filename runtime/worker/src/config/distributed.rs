@@ -4,11 +4,11 @@
 //! Keys of the group, of REST and of the other internal topics are the distributed herder's. It asks [`is_known`] about the
 //! rest, so that each unknown key is warned about once.
 
-use super::ConfigErrors;
 use super::worker::{
     CLIENT_KEYS, Delivery, ExactlyOnceSource, PASS_THROUGH, RestartPolicy, WorkerConfig, is_secret_key, millis,
     offsets_topic, restart_def,
 };
+use super::{ConfigErrors, client_keys};
 use oncewire_api::config_def::{ConfigKey, ConfigType, Importance, Validator};
 use oncewire_api::{Config, ConfigDef, ConfigProblem, Properties};
 
@@ -67,6 +67,9 @@ impl WorkerConfig {
     /// Every problem that was found, each naming its key.
     pub fn distributed(of: &str, originals: Properties) -> Result<Self, ConfigErrors> {
         let config = config_def().parse(&originals).map_err(|problems| ConfigErrors::from_problems(of, &problems))?;
+        if let Some(problem) = client_keys::refusal(&client_keys::below(&originals, "producer."), "producer.") {
+            return Err(ConfigErrors::one(of, problem));
+        }
         let read = read(&config, originals).map_err(|problem| ConfigErrors::from_problems(of, &[problem]))?;
         if let Some(template) = &read.offsets_topic_template
             && let Err(problem) = offsets_topic_name(template, "c")

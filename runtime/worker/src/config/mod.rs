@@ -1,5 +1,6 @@
 //! Configuration: files as people have them, the worker's properties, a connector's, and what clients make of both.
 
+pub mod client_keys;
 pub mod clients;
 pub mod connector;
 pub mod distributed;

@@ -4,7 +4,7 @@
 //! live in the topic `offset.storage.topic` and are written in the records' own transactions (KIP-618, which leaves
 //! standalone workers to future work).
 
-use super::{ConfigErrors, meant};
+use super::{ConfigErrors, client_keys, meant};
 use oncewire_api::config_def::{ConfigKey, ConfigType, Importance, Validator};
 use oncewire_api::{Config, ConfigDef, ConfigProblem, Properties};
 use std::collections::BTreeMap;
@@ -31,6 +31,7 @@ pub(super) const CLIENT_KEYS: &[&str] = &[
     "connections.max.idle.ms",
     "default.api.timeout.ms",
     "metadata.max.age.ms",
+    "metadata.recovery.rebootstrap.trigger.ms",
     "metadata.recovery.strategy",
     "receive.buffer.bytes",
     "reconnect.backoff.max.ms",
@@ -249,11 +250,13 @@ impl WorkerConfig {
             .iter()
             .filter(|key| originals.get(**key).is_some_and(|value| !value.trim().is_empty()))
             .map(|key| format!("property '{key}' is not supported; remove it"))
+            .chain(client_keys::refusal(&client_keys::below(&originals, "producer."), "producer."))
             .collect();
         if !refused.is_empty() {
             return Err(ConfigErrors { of: of.to_owned(), problems: refused });
         }
-        let warnings = warnings(&def, &config);
+        let mut warnings = warnings(&def, &config);
+        warnings.extend(client_keys::warnings_below_prefixes(&originals));
         Self::read(&config, originals, warnings).map_err(|problem| ConfigErrors::from_problems(of, &[problem]))
     }
 

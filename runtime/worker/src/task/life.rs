@@ -88,7 +88,7 @@ pub(super) async fn start(
     let topics =
         Topics::new(cluster.clone(), sides.admin, spec.connector.topic_creation.clone(), sides.sticky_bytes, seed);
     let told = (spec.teller.clone(), spec.metrics.clone());
-    let mut preparer = Preparer::new(converters, topics, sides.stage, spec.connector.tolerance, sides.delivery, told);
+    let mut preparer = Preparer::new(converters, topics, sides.stage, spec.connector.errors, sides.delivery, told);
     if task.wants_commit_record() {
         preparer.keep_records();
     }

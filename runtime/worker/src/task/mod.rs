@@ -14,6 +14,7 @@ pub mod ahead;
 pub mod at_least_once;
 pub mod boundary;
 pub(crate) mod epochs;
+pub mod error_rules;
 pub mod exactly_once;
 mod life;
 pub mod notices;

@@ -4,6 +4,7 @@
 //! look-up of a topic's partitions. A poll's records become one or more [`Part`]s, cut where the connector asked to commit or
 //! abort. The bound is the size of what one `poll` returns, twice (its records and their bytes).
 
+use super::error_rules::ErrorRules;
 use super::offset_buffer::OffsetBuffer;
 use super::teller::Teller;
 use super::topics::Topics;
@@ -81,7 +82,9 @@ pub struct Preparer {
     converters: Converters,
     topics: Topics,
     stage: Stage,
-    tolerance: Tolerance,
+    errors: ErrorRules,
+    /// Whether a skipped record was told.
+    told: bool,
     delivery: Delivered,
     teller: Arc<Teller>,
     metrics: Arc<TaskMetrics>,
@@ -126,7 +129,7 @@ impl Preparer {
         converters: Converters,
         topics: Topics,
         stage: Stage,
-        tolerance: Tolerance,
+        errors: ErrorRules,
         delivery: Delivered,
         (teller, metrics): (Arc<Teller>, Arc<TaskMetrics>),
     ) -> Self {
@@ -134,7 +137,8 @@ impl Preparer {
             converters,
             topics,
             stage,
-            tolerance,
+            errors,
+            told: false,
             delivery,
             teller,
             metrics,
@@ -214,16 +218,17 @@ impl Preparer {
     ) -> Result<(), TaskFailure> {
         let to = match self.encode(&record, topic, now_ms)? {
             Ok(partition) => Some(partition),
-            Err(problem) if self.tolerance == Tolerance::All => {
-                self.metrics.skipped(now_ms);
-                tracing::warn!(topic = %record.topic, source_partition = %record.source_partition, "record skipped: {problem}");
-                None
-            }
             Err(problem) => {
-                return Err(TaskFailure::failed(format!(
-                    "record for topic {:?} from {} can't be converted: {problem}",
-                    record.topic, record.source_partition
-                )));
+                self.tell_failure(&record, &problem);
+                if self.errors.tolerance == Tolerance::All {
+                    self.metrics.skipped(now_ms);
+                    None
+                } else {
+                    return Err(TaskFailure::failed(format!(
+                        "record for topic {:?} from {} can't be converted: {problem}",
+                        record.topic, record.source_partition
+                    )));
+                }
             }
         };
         part.records += u64::from(to.is_some());
@@ -234,6 +239,17 @@ impl Preparer {
         self.note_offset(part, record.source_partition.clone(), record.source_offset.clone(), topic, to);
         part.kept.push((record, to.is_some()));
         Ok(())
+    }
+
+    fn tell_failure(&mut self, record: &SourceRecord, problem: &str) {
+        if let Some(line) = self.errors.line(record, problem) {
+            tracing::error!("{line}");
+        } else if self.errors.tolerance == Tolerance::All && !std::mem::replace(&mut self.told, true) {
+            tracing::warn!(
+                topic = %record.topic, source_partition = %record.source_partition,
+                "record skipped: {problem}; further ones are counted, and told with errors.log.enable=true"
+            );
+        }
     }
 
     fn note_offset(
@@ -277,7 +293,7 @@ impl Preparer {
         let partition = topic.choose(record.kafka_partition, key, value.map_or(0, <[u8]>::len))?;
         let at = record.timestamp_ms.unwrap_or(now_ms);
         let name = topic.name();
-        let tolerant = self.tolerance == Tolerance::All && self.delivery == Delivered::AtLeastOnce;
+        let tolerant = self.errors.tolerance == Tolerance::All && self.delivery == Delivered::AtLeastOnce;
         if record.headers.is_empty() {
             return appended(self.stage.append(name, partition, at, key, value, &[]), partition, tolerant);
         }

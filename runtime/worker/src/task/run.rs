@@ -272,7 +272,7 @@ async fn live_plainly(
         sink,
         notices: started.notices.clone(),
         metrics: spec.metrics.clone(),
-        tolerance: spec.connector.tolerance,
+        tolerance: spec.connector.errors.tolerance,
         flush_interval: spec.worker.offset_flush_interval,
         flush_timeout: spec.worker.offset_flush_timeout,
     });

@@ -15,7 +15,7 @@ mod offsets;
 pub mod status;
 mod tasks;
 
-use crate::config::clients::{admin_client, offsets_client};
+use crate::config::clients::{admin_client, offsets_client, offsets_producer};
 use crate::config::worker::{Delivery, ExactlyOnceSource, WorkerConfig};
 use crate::metrics::TaskCounts;
 use crate::store::offset_topic;
@@ -28,7 +28,6 @@ use offsets::ConnectorStores;
 use oncewire_api::plugin::PluginRegistry;
 use oncewire_api::{ConnectorRequest, Properties, SourceOffset, SourcePartition};
 use oncewire_client::cluster::Cluster;
-use oncewire_client::producer::PlainConfig;
 use oncewire_client::reader::Isolation;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -179,7 +178,7 @@ impl Worker {
         let cluster = Cluster::connect(offsets_client(&config)?).await.map_err(|error| error.to_string())?;
         offset_topic::ensure(&cluster, offsets).await.map_err(|failure| failure.to_string())?;
         let reader = TopicReader::start(cluster.clone(), &offsets.name, isolation);
-        let writer = TopicWriter::start(cluster.clone(), &offsets.name, PlainConfig::default());
+        let writer = TopicWriter::start(cluster.clone(), &offsets.name, offsets_producer(&config)?);
         let tasks = Tasks::new(config.clone(), registry, statuses);
         Ok(Self(Arc::new(Inner { config, tasks, connectors: Mutex::default(), cluster, reader, writer })))
     }
