@@ -331,3 +331,58 @@ async fn a_port_that_is_taken_is_told_with_its_key() {
     let error = RestServer::bind(config(&[("listeners", &format!("http://{address}"))])).await.expect_err("taken");
     assert!(error.starts_with("listeners: cannot listen on 127.0.0.1:"), "{error}");
 }
+
+/// A worker that only remembers the one request that it gets; the answer is 204.
+fn listening_leader() -> (String, std::thread::JoinHandle<String>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}/", listener.local_addr().expect("it is bound"));
+    let heard = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
+        let (mut request, mut part) = (Vec::new(), [0; 4096]);
+        while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+            let count = stream.read(&mut part).expect("a request");
+            assert_ne!(count, 0, "the request is whole");
+            request.extend_from_slice(&part[..count]);
+        }
+        stream.write_all(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n").expect("an answer");
+        String::from_utf8_lossy(&request).into_owned()
+    });
+    (url, heard)
+}
+
+/// G91: of the user's headers only `Authorization` reaches the leader, unchanged; the rest are the worker's own, as Java's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_the_users_headers_the_leader_gets_authorization_alone() {
+    let (leader_url, heard) = listening_leader();
+    let (follower, address) = start(&[("access.control.allow.origin", "http://page")]).await;
+    follower.serve(Arc::new(MemoryHerder::following(&address, &leader_url)));
+    let headers = [
+        ("Authorization", "Basic YW5uOnNlY3JldA=="),
+        ("Cookie", "session=1"),
+        ("Origin", "http://page"),
+        ("X-Forwarded-For", "10.0.0.1"),
+        ("Accept", "text/html, application/json"),
+        ("Accept-Language", "de"),
+        ("User-Agent", "browser"),
+        ("X-Own", "own"),
+    ];
+    let answer = send(&address, "DELETE", "/connectors/a", &headers, None).await;
+    assert_eq!(answer.code, 204, "{}", text(&answer));
+    let request = heard.join().expect("no panic");
+    let mut lines = request.lines();
+    assert_eq!(lines.next(), Some("DELETE /connectors/a?forward=true HTTP/1.1"));
+    let mut sent: Vec<String> = lines.take_while(|line| !line.is_empty()).map(str::to_ascii_lowercase).collect();
+    sent.sort();
+    let host = leader_url.trim_start_matches("http://").trim_end_matches('/');
+    let wanted = [
+        "accept: application/json".to_owned(),
+        "authorization: basic yw5uonnly3jlda==".to_owned(),
+        "content-type: application/json".to_owned(),
+        format!("host: {host}"),
+        "user-agent: kafka-connect".to_owned(),
+    ];
+    assert_eq!(sent, wanted);
+    assert!(request.contains("Basic YW5uOnNlY3JldA=="), "letter by letter");
+    follower.close(PATIENCE).await;
+}

@@ -12,5 +12,6 @@ mod group;
 mod leftovers;
 mod list;
 mod requests;
+mod secure_rest;
 mod states;
 mod topics;

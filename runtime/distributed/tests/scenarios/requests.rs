@@ -1,8 +1,13 @@
 //! What REST answers, on the worker that leads and on one that does not.
 
 use crate::support::{CONFIGS, Group, Node, eventually, tasks_of};
+use kafka_protocol::messages::ApiKey;
 use oncewire_rest::sign::{ALGORITHM_HEADER, SIGNATURE_HEADER, sign};
 use serde_json::{Value, json};
+use std::time::Duration;
+
+/// How long a read may take while a rebalance goes on.
+const READ_MAX: Duration = Duration::from_secs(2);
 
 async fn pair(group: &Group) -> (Node, Node) {
     let leader = group.join().await;
@@ -311,4 +316,60 @@ async fn create_body_errors() {
     let answer = post(json!({"name": "c", "config": config})).await;
     assert_eq!((answer.status, answer.message()), (409, "Connector c already exists"));
     group.close([follower, leader]).await;
+}
+
+/// Reads are answered at once, from the last that is known, while a round waits for a member that is gone; a write waits with it.
+#[tokio::test]
+async fn reads_do_not_wait_for_a_rebalance_that_is_held_up() {
+    let group = Group::with(&[("session.timeout.ms", "8000"), ("rebalance.timeout.ms", "60000")]).await;
+    let (leader, gone) = pair(&group).await;
+    let config = group.scripted(&[("tasks", "4"), ("records", "0")]);
+    leader.rest.create("c", &config).await;
+    let both = |status: &Value| {
+        let on = |node: &Node| tasks_of(status).iter().filter(|task| task["worker_id"] == node.id()).count();
+        tasks_of(status).iter().all(|task| task["state"] == "RUNNING") && on(&leader) == 2 && on(&gone) == 2
+    };
+    let known = leader.rest.until_status("c", "tasks on both", both).await;
+    // The coordinator waits for the killed worker's session; the newcomer begins a round that waits for it too.
+    let joins = || group.broker.requests(ApiKey::JoinGroup);
+    let before = joins();
+    gone.kill();
+    let newcomer = group.start(&[]).await.expect("it starts");
+    eventually("the newcomer, who is told its id first, and the leader have joined", async || {
+        if joins() >= before + 3 { Ok(()) } else { Err(joins().to_string()) }
+    })
+    .await;
+    let write = {
+        let (rest, config) = (leader.rest.clone(), group.scripted(&[("tasks", "4"), ("records", "0"), ("batch", "2")]));
+        tokio::spawn(async move { rest.send("PUT", "/connectors/c/config", Some(&config)).await })
+    };
+    let reads = [
+        ("/", 200),
+        ("/connectors", 200),
+        ("/connectors?expand=status&expand=info", 200),
+        ("/connectors/c", 200),
+        ("/connectors/c/config", 200),
+        ("/connectors/c/status", 200),
+        ("/connectors/c/tasks", 200),
+        ("/connectors/c/tasks/0/status", 200),
+        ("/connectors/c/topics", 200),
+        ("/connectors/c/offsets", 200),
+        ("/connectors/none", 404),
+        ("/connector-plugins", 200),
+        ("/admin/loggers", 200),
+    ];
+    for (path, code) in reads {
+        let answer = tokio::time::timeout(READ_MAX, leader.rest.get(path)).await;
+        let answer = answer.unwrap_or_else(|_| panic!("GET {path} waits for the rebalance"));
+        assert_eq!(answer.status, code, "{path}: {answer}");
+    }
+    assert_eq!(leader.rest.status("c").await, known, "the last that was known");
+    assert_eq!(leader.rest.get("/connectors/c/config").await.body["batch"], Value::Null);
+    assert_ne!(newcomer.rest.get("/health").await.status, 200, "the round is still held up");
+    assert!(!write.is_finished(), "a write waits");
+    let answer = write.await.unwrap();
+    assert_eq!(answer.status, 200, "{answer}");
+    assert_eq!(leader.rest.get("/connectors/c/config").await.body["batch"], "2");
+    leader.rest.until_states("c", "RUNNING", &["RUNNING"; 4]).await;
+    group.close([newcomer, leader]).await;
 }

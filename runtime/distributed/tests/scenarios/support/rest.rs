@@ -41,7 +41,7 @@ pub struct Rest {
 
 impl Rest {
     pub fn new(url: &str) -> Self {
-        let authority = url.trim_start_matches("http://").trim_end_matches('/');
+        let authority = url.split_once("://").map_or(url, |(_, authority)| authority).trim_end_matches('/');
         Self { authority: authority.to_owned() }
     }
 
