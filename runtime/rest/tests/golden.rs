@@ -34,7 +34,7 @@ async fn java_and_this_server_answer_alike() {
     let address = server.addresses()[0].to_string();
     server.serve(Arc::new(MemoryHerder::new(&address)));
     let ours = tokio::task::spawn_blocking(move || {
-        let place = Place { address: &address, dir: "/nowhere" };
+        let place = Place { address: &address, others: &[], dir: "/nowhere" };
         run::run(&list::requests(), &place, Duration::from_secs(5))
     });
     let ours = ours.await.expect("the run does not panic");

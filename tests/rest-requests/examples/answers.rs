@@ -12,7 +12,7 @@ fn main() {
     let dir = std::env::temp_dir().join(format!("oncewire-rest-requests-{}", std::process::id()));
     let requests = list::requests();
     let chosen: Vec<_> = requests.into_iter().filter(|request| request.id.starts_with(&prefix)).collect();
-    let place = Place { address: &address, dir: dir.to_str().expect("temporary folders have text names") };
+    let place = Place { address: &address, others: &[], dir: dir.to_str().expect("temporary folders have text names") };
     std::fs::create_dir_all(&dir).expect("a temporary folder can be made");
     std::fs::write(dir.join("input.txt"), "one\ntwo\n").expect("a file can be written");
     for answer in run::run(&chosen, &place, Duration::from_secs(30)) {

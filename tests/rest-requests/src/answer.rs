@@ -30,6 +30,8 @@ pub struct Answer {
 pub struct Place<'a> {
     /// The worker's `host:port`.
     pub address: &'a str,
+    /// Those of the others of its group; they are written as its own is.
+    pub others: &'a [&'a str],
     /// The folder that `${dir}` stands for.
     pub dir: &'a str,
 }
@@ -65,7 +67,8 @@ fn plain(text: &str, place: &Place<'_>) -> String {
         Some((before, _)) => &format!("{before}${{plugins}}"),
         None => text,
     };
-    text.replace(place.address, "${worker}").replace(place.dir, "${dir}")
+    let workers = place.others.iter().chain([&place.address]);
+    workers.fold(text.to_owned(), |text, worker| text.replace(worker, "${worker}")).replace(place.dir, "${dir}")
 }
 
 /// Three numbers with dots between them.

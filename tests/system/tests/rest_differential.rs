@@ -24,7 +24,8 @@ fn answers(kind: Kind, kafka: &RealKafka) -> Vec<Answer> {
     std::fs::create_dir_all(&dir).expect("a folder can be made");
     std::fs::write(dir.join("input.txt"), "one\ntwo\n").expect("a file can be written");
     let rest = cluster.rest(0);
-    let place = Place { address: rest.worker_id(), dir: dir.to_str().expect("temporary folders have text names") };
+    let place =
+        Place { address: rest.worker_id(), others: &[], dir: dir.to_str().expect("temporary folders have text names") };
     let answers = run::run(&list::requests(), &place, PATIENCE);
     cluster.stop_all();
     answers

@@ -8,6 +8,7 @@ mod support;
 
 mod again;
 mod exactly_once;
+mod follower_list;
 mod group;
 mod leftovers;
 mod list;

@@ -80,10 +80,15 @@ impl Group {
 
     /// The same with these properties of the workers.
     pub async fn with(more: &[(&str, &str)]) -> Self {
+        Self::on(BrokerSettings::default(), more).await
+    }
+
+    /// The same on a broker with these settings.
+    pub async fn on(settings: BrokerSettings, more: &[(&str, &str)]) -> Self {
         let broker = BrokerSettings {
             group_session_timeout_min: Duration::ZERO,
             transaction_scan_interval: Duration::from_millis(100),
-            ..BrokerSettings::default()
+            ..settings
         };
         let config = DevBrokerConfig { broker, ..DevBrokerConfig::default() };
         let broker = DevBroker::start(config).await.expect("the dev broker starts on a free port");
