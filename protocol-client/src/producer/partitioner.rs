@@ -116,6 +116,33 @@ mod tests {
         }
     }
 
+    /// D43: the offset keys of a file source and of MirrorMaker, and a thousand more, among 25 partitions: each where Kafka 4.3.1's
+    /// `Utils.toPositive(Utils.murmur2(key)) % 25` puts it (a letter each).
+    #[test]
+    fn offset_keys_go_where_java_puts_them() {
+        for key in
+            [r#"["local-file",{"filename":"/tmp/in.txt"}]"#, r#"["mm",{"cluster":"src","partition":0,"topic":"t"}]"#]
+        {
+            assert_eq!(partition_for_key(key.as_bytes(), 25), 20, "{key}");
+        }
+        let java = "\
+            ywmqkifwbrhriadduwjesbeiqmjhlhasayvjerkaclkepsttnydwyidqjhnfwfxqxaceutqrorytjwqqkjinmadpdihgqvkweutp\
+            xtnkwugbbodaaaboqqadgdacerdrhnkvupfylnnwvmaogedgfvmavhuytyogvtlhujkomkumwpclkwjyyyqehppkyqjkmvmajqwu\
+            psngeyjwvyuedviqvmdjcrdgbegjspweyvnhkqttgppdlvgfpacbmtserogokqqimfkmkfmwsdfynifudjcqesyffdodutaplymu\
+            uynonbuxhstcwceitrdpjedltfywnblknmitxumeyetacrfujnyoinnvldjijsrlcpptvksaswmtuyffgwuuqauojotsffodcrjg\
+            jvrvvvrfrtywhnvmavndoijrqojnnpcltqovbwyfuonrvifiejfxuoiblcqwnqfrcxvoysgyrtnjtlslgmuhwdlgkyyjvjkysmtb\
+            xaunadkkapytcpjmsuilxpcjlxptkqewjcxawqmpmhtcnuwhpmoicsgdsupjtelhdxxlraxyckgcaqhwahiikslyxetbljmjiijg\
+            feeoilinbrvjcephqosapaimrmoojpaidcpxvcummpeqggkelbburgwhkdhwdsabpmjcddndecnyobknnlifxpltmurclfojbtag\
+            ycphvtuirqqslstskykkmeldgsggoieixynpbpkxnqkunyhinvdcwbpwpvxpwmtfpiibuweldbjcxqutfanprbivoavalpbumqxp\
+            ctgytjhtvksofuypktouhxuhtygissnxhvxqiviqvnmhnmuiwtxxarcrsoomibwhsvqksjdonafhdkqxhhobeeshwqenonukoons\
+            kykgumsjtjkthrjigmdooxaxbdfijytmbuduxoyetffrpifsmpyvvgeywqorypxecijbjimfiwgqnqunkiwiwxrqxwhdcwobcovu";
+        assert_eq!(java.len(), 1000);
+        for (number, letter) in java.bytes().enumerate() {
+            let key = format!(r#"["local-file",{{"filename":"/tmp/{number}.txt"}}]"#);
+            assert_eq!(partition_for_key(key.as_bytes(), 25), u32::from(letter - b'a'), "{key}");
+        }
+    }
+
     #[test]
     fn empty_key_is_hashed_and_null_key_is_sticky() {
         let topic: Arc<str> = "t".into();

@@ -2,6 +2,7 @@
 
 mod support;
 
+use kafka_protocol::messages::ApiKey;
 use oncewire_api::Boundary::{Abort, Commit};
 use oncewire_worker::herder::supervisor::TaskState;
 use support::{Event, Stand, Step, map, record};
@@ -36,6 +37,33 @@ async fn interval_boundary_commits_although_poll_brings_nothing_more() {
     stand.until_visible("t", |seen| seen == numbers(1..=2)).await;
     worker.kill();
     assert_eq!(stand.stored_offsets().await.len(), 1, "the timer committed while poll was stuck");
+}
+
+/// E64: many polls within an interval are one transaction, and what is open at the stop is committed then.
+#[tokio::test]
+async fn interval_boundary_commits_once_an_interval_and_at_the_stop() {
+    let mut stand = Stand::new().await;
+    let hour = ("transaction.boundary.interval.ms", "3600000");
+    stand.connector.extend(map(&[("transaction.boundary", "interval"), hour]));
+    let worker = stand.run((1..=20).map(|number| Step::records(number..=number)).collect::<Vec<_>>());
+    let polls = |events: &[Event]| events.iter().filter(|event| **event == Event::Poll).count();
+    stand.until("every record is polled, and nothing more", |events| polls(events) > 22).await;
+    assert_eq!(stand.broker.requests(ApiKey::EndTxn), 0, "the interval is not over");
+    assert_eq!(worker.stop().await, TaskState::Stopped);
+    assert_eq!(stand.broker.requests(ApiKey::EndTxn), 1, "the stop commits once");
+    assert_eq!(stand.visible("t").await, numbers(1..=20));
+    let offsets: Vec<_> = stand.stored_offsets().await.into_iter().map(|(_, value)| value).collect();
+    assert_eq!(offsets, [Some(r#"{"n":20}"#.to_owned())], "with the last offset alone");
+
+    let mut stand = Stand::new().await;
+    stand.connector.extend(map(&[("transaction.boundary", "interval"), ("transaction.boundary.interval.ms", "300")]));
+    let began = std::time::Instant::now();
+    let worker = stand.run((1..=400).map(|number| Step::records(number..=number)).collect::<Vec<_>>());
+    stand.until_visible("t", |seen| seen.len() == 400).await;
+    let intervals = began.elapsed().as_millis() / 300;
+    assert_eq!(worker.stop().await, TaskState::Stopped);
+    let commits = u128::from(stand.broker.requests(ApiKey::EndTxn));
+    assert!(commits <= intervals + 1, "{commits} commits in {intervals} intervals");
 }
 
 #[tokio::test]

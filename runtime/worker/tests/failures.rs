@@ -42,6 +42,21 @@ async fn one_record_that_is_too_large_fails_its_whole_transaction_by_name_size_a
     assert!(stand.visible("t").await.is_empty() && stand.stored_offsets().await.is_empty());
 }
 
+/// E71 async-send-failure: what a broker refuses after `poll` went on is an error of the commit, whatever is tolerated.
+#[tokio::test]
+async fn records_that_a_broker_refuses_fail_their_transaction_although_all_is_tolerated() {
+    let mut stand = Stand::new().await;
+    stand.worker.extend(map(&[("task.restart.attempts.max", "0")]));
+    let interval = ("transaction.boundary.interval.ms", "300");
+    stand.connector.extend(map(&[("errors.tolerance", "all"), ("transaction.boundary", "interval"), interval]));
+    stand.broker.faults().inject(ApiKey::Produce, 1, Fault::Answer(ResponseError::InvalidRecord));
+    let worker = stand.run(vec![Step::records(1..=2), Step::records(3..=3)]);
+    let cause = cause(worker.ended().await);
+    assert!(cause.contains("INVALID_RECORD") && cause.contains("t-0"), "{cause}");
+    assert!(stand.events().iter().filter(|event| **event == Event::Poll).count() >= 2, "polling went on");
+    assert!(stand.visible("t").await.is_empty() && stand.stored_offsets().await.is_empty());
+}
+
 /// E69 dropped-record
 #[tokio::test]
 async fn records_that_are_left_out_still_advance_the_offset_and_idle_polls_open_no_transaction() {

@@ -147,6 +147,52 @@ async fn b06_a_removal_that_the_worker_s_topic_refuses_commits_nothing() {
     assert_eq!(last(&stand, "own").await.as_deref(), Some(r#"{"n":1}"#));
 }
 
+/// D46: the second step is the transaction itself; when its write of the connector's topic is refused, nothing is committed, and only
+/// the removal of the first step has reached the worker's topic.
+#[tokio::test]
+async fn scenario_46_a_transaction_that_is_refused_leaves_the_connector_s_topic_as_it_was() {
+    let (mut stand, _) = stand("enabled", &[("offsets.storage.topic", "own")]).await;
+    stand.worker.extend(map(&[("task.restart.attempts.max", "0")]));
+    let herd = stand.herd().await;
+    stand.script(vec![Step::records(1..=1)]);
+    herd.start(&stand, TargetState::Started);
+    stand.until_commits(1).await;
+    until_last(&stand, "w-offsets", Some(r#"{"n":1}"#)).await;
+    stand.broker.faults().inject(ApiKey::Produce, 2, Fault::Answer(ResponseError::TopicAuthorizationFailed));
+    stand.script(vec![Step::Batch(vec![tombstone(2)], None, None)]);
+    herd.until_state(State::Failed).await;
+    assert_eq!(stand.visible("t").await, ["1"]);
+    assert_eq!(last(&stand, "own").await.as_deref(), Some(r#"{"n":1}"#));
+    assert_eq!(last(&stand, "w-offsets").await, None);
+}
+
+/// D46: the third step, the copy to the worker's topic, may fail: that is a warning, and the task goes on.
+#[tokio::test]
+async fn scenario_46_a_copy_that_the_worker_s_topic_refuses_fails_nothing() {
+    let (stand, herd) = stand("enabled", &[("offsets.storage.topic", "own")]).await;
+    let produced = || stand.broker.requests(ApiKey::Produce);
+    stand.script(vec![Step::records(1..=1)]);
+    herd.start(&stand, TargetState::Started);
+    until_last(&stand, "w-offsets", Some(r#"{"n":1}"#)).await;
+    let before = produced();
+    stand.script(vec![Step::records(2..=2)]);
+    until_last(&stand, "w-offsets", Some(r#"{"n":2}"#)).await;
+    // The last request of a batch is its copy.
+    let requests = produced() - before;
+    stand.broker.faults().inject(ApiKey::Produce, requests, Fault::Answer(ResponseError::TopicAuthorizationFailed));
+    let before = produced();
+    stand.script(vec![Step::records(3..=3)]);
+    stand.until_visible("t", |seen| seen.len() == 3).await;
+    until_last(&stand, "own", Some(r#"{"n":3}"#)).await;
+    herd.until("the copy is tried", |_| produced() >= before + requests).await;
+    assert_eq!(last(&stand, "w-offsets").await.as_deref(), Some(r#"{"n":2}"#), "the copy was refused");
+    stand.script(vec![Step::records(4..=4)]);
+    until_last(&stand, "w-offsets", Some(r#"{"n":4}"#)).await;
+    assert_eq!(last(&stand, "own").await.as_deref(), Some(r#"{"n":4}"#));
+    assert!(!herd.task_states().contains(&State::Failed), "{:?}", herd.task_states());
+    herd.stop().await;
+}
+
 #[tokio::test]
 async fn without_transactions_offsets_follow_into_the_worker_s_topic_or_an_own_one() {
     for (mode, own) in [("disabled", None), ("preparing", Some("own"))] {

@@ -287,3 +287,36 @@ async fn poll_timeout() {
     group.until_delivered(1, 3).await;
     group.close([node]).await;
 }
+
+/// A21, among workers of ours: when the leader is killed the others agree on the next one, send on to it what only a leader can do,
+/// and go on with the session key.
+#[tokio::test]
+async fn leader_killed() {
+    let group = Group::with(&[("session.timeout.ms", "3000")]).await;
+    let leader = group.join().await;
+    let others = [group.join().await, group.join().await];
+    leader.rest.create("c", &group.scripted(&[("tasks", "3")])).await;
+    others[0].rest.until_states("c", "RUNNING", &["RUNNING"; 3]).await;
+    let config = |batch: &str| group.scripted(&[("tasks", "3"), ("batch", batch)]);
+    let leads = async |node: &Node| {
+        let answer = node.rest.settled("PUT", "/connectors/c/stop?forward=false", None);
+        tokio::time::timeout(std::time::Duration::from_secs(1), answer).await.is_ok_and(|answer| answer.status == 204)
+    };
+    leader.kill();
+    let here = |status: &Value| others.iter().filter_map(|node| running_on(status, node)).sum::<usize>() == 3;
+    others[0].rest.until_status("c", "the others have it all", here).await;
+    for (at, node) in others.iter().enumerate() {
+        node.rest.put("c", &config(&(at + 4).to_string())).await;
+        let config = others[1 - at].rest.get("/connectors/c/config").await.body;
+        assert_eq!(config["batch"], (at + 4).to_string(), "{at} sent it to the leader");
+    }
+    // Tasks of both start anew, so the follower's signed request to fence has reached the new leader.
+    others[0].rest.until_status("c", "they run again", here).await;
+    group.until_delivered(3, 3).await;
+    let mut leading = 0;
+    for node in &others {
+        leading += usize::from(leads(node).await);
+    }
+    assert_eq!(leading, 1, "one of them leads, and the other does not believe it does");
+    group.close(others).await;
+}

@@ -125,10 +125,26 @@ async fn restart_matrix() {
     group.stage.set("on.poll", "fail");
     leader.rest.until_states("c", "RUNNING", &["FAILED"; 2]).await;
     group.stage.set("on.poll", "");
+    // Alone, onlyFailed is about the connector, which runs: nothing is done, least of all to the tasks.
+    let answer = restart("?onlyFailed=true").await;
+    assert_eq!((answer.status, &answer.body["connector"]["state"]), (202, &json!("RUNNING")), "{answer}");
+    assert!(tasks_of(&answer.body).iter().all(|task| task["state"] == "FAILED"), "{answer}");
+    assert_eq!(starts()[..2], [3, 2]);
     let answer = restart("?onlyFailed=true&includeTasks=true").await;
     assert_eq!(answer.body["connector"]["state"], "RUNNING");
     follower.rest.until_states("c", "RUNNING", &["RUNNING"; 2]).await;
     assert_eq!(starts()[..2], [3, 3]);
+    // A connector that failed is restarted by it, alone.
+    group.stage.set("on.start", "fail");
+    assert_eq!(restart("").await.status, 500, "it does not start");
+    leader.rest.until_states("c", "FAILED", &["RUNNING"; 2]).await;
+    group.stage.set("on.start", "");
+    let before = starts();
+    let answer = restart("?onlyFailed=true").await;
+    assert_eq!((answer.status, &answer.body["connector"]["state"]), (202, &json!("RESTARTING")), "{answer}");
+    assert!(tasks_of(&answer.body).iter().all(|task| task["state"] == "RUNNING"), "{answer}");
+    follower.rest.until_states("c", "RUNNING", &["RUNNING"; 2]).await;
+    assert_eq!(starts(), [before[0] + 1, before[1], before[2]]);
     let unknown = leader.rest.settled("POST", "/connectors/c/tasks/7/restart", None).await;
     assert_eq!(unknown.status, 404, "{unknown}");
     group.close([follower, leader]).await;
@@ -144,9 +160,11 @@ async fn initial_state() {
         node.rest.must(201, "POST", "/connectors", Some(&body)).await;
         node.rest.until_states(state, state, tasks).await;
     }
-    let body = json!({"name": "x", "config": group.scripted(&[]), "initial_state": "SLEEPING"});
-    let answer = node.rest.settled("POST", "/connectors", Some(&body)).await;
-    assert!(matches!(answer.status, 400 | 500), "{answer}");
+    for state in [json!("SLEEPING"), json!(""), json!(1), json!({})] {
+        let body = json!({"name": "x", "config": group.scripted(&[]), "initial_state": state});
+        let answer = node.rest.settled("POST", "/connectors", Some(&body)).await;
+        assert_eq!((answer.status, &answer.body["error_code"]), (500, &json!(500)), "{state}, as in Java: {answer}");
+    }
     assert_eq!(node.rest.get("/connectors/x").await.status, 404);
     group.close([node]).await;
 }
@@ -208,21 +226,27 @@ async fn offset_api_errors() {
     leader.rest.must(202, "PUT", "/connectors/c/pause", None).await;
     assert_eq!(patch("c", &offsets).await.status, 400, "paused is not stopped");
     leader.rest.must(204, "PUT", "/connectors/c/stop", None).await;
-    for body in [
-        json!({}),
-        json!({"offsets": []}),
-        json!({"offsets": null}),
-        json!([]),
-        json!({"offsets": [{"partition": null, "offset": {"n": 1}}]}),
-        json!({"offsets": [{"partition": {"task": {"deep": 1}}, "offset": {"n": 1}}]}),
-        json!({"offsets": [{"partition": {"task": "0"}, "offset": {"n": [1]}}]}),
+    // Java's codes, but for the partition that is null: there it is 500 from the connector, if it looks.
+    for (code, body) in [
+        (400, json!({})),
+        (400, json!({"offsets": []})),
+        (400, json!({"offsets": null})),
+        (500, json!([])),
+        (500, json!({"offsets": {}})),
+        (500, json!({"offsets": [null]})),
+        (500, json!({"offsets": [], "more": 1})),
+        (500, json!({"offsets": [{"partition": "x", "offset": {"n": 1}}]})),
+        (500, json!({"offsets": [{"partition": {"task": "0"}, "offset": "1"}]})),
+        (400, json!({"offsets": [{"partition": null, "offset": {"n": 1}}]})),
+        (400, json!({"offsets": [{"partition": {"task": {"deep": 1}}, "offset": {"n": 1}}]})),
+        (400, json!({"offsets": [{"partition": {"task": "0"}, "offset": {"n": [1]}}]})),
     ] {
         let answer = patch("c", &body).await;
-        assert!(matches!(answer.status, 400 | 500), "{body}: {answer}");
+        assert_eq!(answer.status, code, "{body}: {answer}");
     }
     group.stage.set("on.alter", "refuse");
     let answer = patch("c", &offsets).await;
-    assert!(answer.status >= 400 && answer.message().contains("1 offsets refused"), "{answer}");
+    assert!(answer.status == 500 && answer.message().contains("1 offsets refused"), "{answer}");
     let listed = follower.rest.get("/connectors/c/offsets").await.body;
     assert_eq!(listed, json!({"offsets": [{"partition": {"task": "0"}, "offset": {"n": 3}}]}), "nothing was changed");
     group.close([follower, leader]).await;

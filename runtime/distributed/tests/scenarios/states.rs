@@ -180,12 +180,23 @@ async fn reconfiguration_retries() {
     node.rest.create("c", &group.scripted(&[])).await;
     node.rest.until_states("c", "RUNNING", &["RUNNING"]).await;
     assert_eq!(group.stage.count("task configs"), 3);
+    // The same when a running connector is reconfigured: the old tasks go on until the new ones can be had.
+    group.stage.failing_configs.store(2, Ordering::SeqCst);
     node.rest.put("c", &group.scripted(&[("batch", "2")])).await;
-    eventually(
-        "another look",
-        async || if group.stage.count("task configs") > 3 { Ok(()) } else { Err(String::new()) },
-    )
+    eventually("the first look fails", async || {
+        if group.stage.count("task configs") > 3 { Ok(()) } else { Err(format!("{:?}", group.stage.events())) }
+    })
     .await;
+    assert_eq!(group.stage.count("task 0 start"), 1, "{:?}", group.stage.events());
+    eventually("the task starts anew, with the new configuration", async || {
+        let tasks = node.rest.get("/connectors/c/tasks").await.body;
+        let is_new = tasks[0]["config"]["batch"] == "2" && group.stage.count("task 0 start") == 2;
+        if is_new { Ok(()) } else { Err(format!("{tasks} {:?}", group.stage.events())) }
+    })
+    .await;
+    assert_eq!(group.stage.count("task configs"), 6);
+    node.rest.until_states("c", "RUNNING", &["RUNNING"]).await;
+    group.until_delivered(1, 3).await;
     group.close([node]).await;
 }
 
