@@ -209,6 +209,11 @@ impl Broker {
         self.faults.requests(api)
     }
 
+    /// What the members of a group said of themselves, in the protocol that was chosen, when they joined last.
+    pub fn member_metadata(&self, group_id: &str) -> Vec<bytes::Bytes> {
+        self.groups.metadata(group_id)
+    }
+
     /// Bytes of record batches kept in memory.
     pub fn log_bytes(&self) -> u64 {
         self.log_bytes

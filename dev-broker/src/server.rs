@@ -163,6 +163,11 @@ impl DevBroker {
         self.shared.lock().broker.requests(api)
     }
 
+    /// What the members of a group said of themselves, in the protocol that was chosen, when they joined last.
+    pub fn member_metadata(&self, group_id: &str) -> Vec<bytes::Bytes> {
+        self.shared.lock().broker.member_metadata(group_id)
+    }
+
     /// Bytes of record batches kept in memory.
     pub fn log_bytes(&self) -> u64 {
         self.shared.lock().broker.log_bytes()

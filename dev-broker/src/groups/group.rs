@@ -79,6 +79,12 @@ impl Group {
         }
     }
 
+    /// What each member said of itself in the protocol that was chosen, when it joined last.
+    pub(super) fn metadata(&self) -> impl Iterator<Item = Bytes> {
+        let of_chosen = |member: &Member| member.protocols.iter().find(|(name, _)| *name == self.protocol).cloned();
+        self.members.values().filter_map(of_chosen).map(|(_, metadata)| metadata)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }

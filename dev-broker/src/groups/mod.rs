@@ -191,6 +191,11 @@ impl Groups {
         })
     }
 
+    /// What a group's members said of themselves when they joined last.
+    pub(crate) fn metadata(&self, group_id: &str) -> Vec<Bytes> {
+        self.groups.get(group_id).into_iter().flat_map(|group| group.metadata()).collect()
+    }
+
     /// Sessions that end, and rebalances that have waited for long enough.
     pub(crate) fn tick(&mut self, now: Timestamp) {
         for group in self.groups.values_mut() {

@@ -4,6 +4,7 @@ use crate::support::{Group, Node, eventually, tasks_of};
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::ApiKey;
 use oncewire_dev_broker::Fault;
+use oncewire_membership::decode_metadata;
 use serde_json::Value;
 
 /// How many tasks of a status run on a worker; `None` while not all run.
@@ -245,6 +246,16 @@ async fn coordinator_lost() {
     let node = group.join().await;
     node.rest.create("c", &group.scripted(&[])).await;
     node.rest.until_states("c", "RUNNING", &["RUNNING"]).await;
+    // A second worker comes and goes, so that this one has joined with what it runs.
+    group.join().await.stop().await;
+    eventually("it tells what it runs", async || {
+        let told = allocations(&group);
+        if matches!(&told[..], [Some(running)] if *running > 0) { Ok(()) } else { Err(format!("{told:?}")) }
+    })
+    .await;
+    node.rest.until_status("c", "all is here", |status| running_on(status, &node) == Some(1)).await;
+    let stops = || (group.stage.count("task 0 stop"), group.stage.count("connector stop"));
+    let before = stops();
     let away = Fault::Answer(ResponseError::CoordinatorNotAvailable);
     for nth in 1..=2_000 {
         for api in [ApiKey::Heartbeat, ApiKey::FindCoordinator, ApiKey::JoinGroup] {
@@ -252,14 +263,22 @@ async fn coordinator_lost() {
         }
     }
     eventually("the work stops", async || {
-        let stopped = group.stage.count("task 0 stop") > 0 && group.stage.count("connector stop") > 0;
+        let stopped = stops().0 > before.0 && stops().1 > before.1;
         if stopped { Ok(()) } else { Err(format!("{:?}", group.stage.events())) }
     })
     .await;
     group.broker.faults().clear();
     node.rest.until_states("c", "RUNNING", &["RUNNING"]).await;
+    assert_eq!(allocations(&group), [None], "it joined with nothing");
     group.until_delivered(1, 3).await;
     group.close([node]).await;
+}
+
+/// How much each member said it runs when it joined last; `None`: it said nothing.
+fn allocations(group: &Group) -> Vec<Option<usize>> {
+    let members = group.broker.member_metadata("g");
+    let states = members.iter().map(|metadata| decode_metadata(metadata).expect("a member's own words"));
+    states.map(|state| state.allocation.map(|allocation| allocation.assigned.len())).collect()
 }
 
 /// A20: a task that does not stop holds the herder up for longer than the group waits.
