@@ -507,7 +507,11 @@ impl LogReader {
 
     /// Each is noted, whatever becomes of the others; the first error that its partition's patience does not cover.
     fn all_failed(&mut self, failures: Vec<(i32, Error)>) -> Result<(), Error> {
-        failures.into_iter().fold(Ok(()), |outcome, (index, error)| outcome.and(self.failed(index, error)))
+        let mut outcome = Ok(());
+        for (index, error) in failures {
+            outcome = outcome.and(self.failed(index, error));
+        }
+        outcome
     }
 
     fn refused(&self, index: i32, code: i16) -> Error {
