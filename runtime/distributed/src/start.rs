@@ -101,6 +101,7 @@ pub fn prepare(
     let worker = worker.map_err(|found| found.problems.into_iter().for_each(&mut note)).ok();
     let rest = RestConfig::from_properties(&resolved).map_err(&mut note).ok();
     let overrides = OverridePolicy::from_worker(&resolved).map_err(&mut note).ok();
+    unknown_converters(&resolved, &registry).into_iter().for_each(&mut note);
     if let Some(config) = &config {
         for checked in [clients::client(config, "").map(drop), clients::plain_producer(config).map(drop)] {
             checked.unwrap_or_else(&mut note);
@@ -112,6 +113,7 @@ pub fn prepare(
         problems.dedup();
         return Err(StartError::Config { of: of.to_owned(), problems });
     };
+    introduce(&config, &resolved);
     let unknown = crate::known::warnings(&resolved);
     for warning in config.warnings.iter().chain(&worker.warnings).chain(&rest_warnings).chain(&unknown) {
         tracing::warn!("{warning}");
@@ -251,6 +253,31 @@ pub(crate) fn worker_id(url: &str) -> String {
     host.trim_end_matches('/').to_owned()
 }
 
+/// The first line of a log: what a person has to know of this worker.
+fn introduce(config: &DistributedConfig, properties: &Properties) {
+    let said = |key: &str, default: &'static str| properties.get(key).map_or(default, String::as_str).to_owned();
+    let support = said("exactly.once.source.support", "disabled").to_ascii_lowercase();
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        group_id = config.group_id,
+        bootstrap = said("bootstrap.servers", "localhost:9092"),
+        "starting a distributed worker with exactly.once.source.support={support}"
+    );
+}
+
+/// A worker that can't make its own converters could run hardly a connector, and would take tasks from those who can.
+fn unknown_converters(properties: &Properties, registry: &PluginRegistry) -> Vec<String> {
+    let problem = |key: &str| {
+        let class = properties.get(key)?;
+        let found = match key {
+            "header.converter" => registry.header_converter(class).map(drop),
+            _ => registry.converter(class).map(drop),
+        };
+        Some(format!("property '{key}': {}", found.err()?))
+    };
+    ["key.converter", "value.converter", "header.converter"].into_iter().filter_map(problem).collect()
+}
+
 fn server_info(cluster: &Cluster) -> ServerInfo {
     ServerInfo {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -262,6 +289,19 @@ fn server_info(cluster: &Cluster) -> ServerInfo {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_converter_that_is_not_here_is_named_before_the_worker_takes_any_work() {
+        let properties = [
+            ("key.converter", "org.apache.kafka.connect.json.JsonConvertor"),
+            ("value.converter", "String"),
+            ("header.converter", "org.apache.kafka.connect.storage.SimpleHeaderConverter"),
+        ];
+        let properties = properties.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+        let problems = unknown_converters(&properties, &PluginRegistry::new(oncewire_plugins::converters()));
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].contains("'key.converter'") && problems[0].contains("JsonConvertor"), "{problems:?}");
+    }
 
     #[test]
     fn a_worker_is_named_by_host_and_port() {

@@ -1,4 +1,9 @@
 //! All brokers are away for longer than a client's patience. The workers that lived through it go on by themselves.
+//!
+//! The connector is paused meanwhile, because of Kafka: a broker that is told to end (SIGTERM) while it alone leads a partition
+//! completes transactions without writing their markers. Seen on 4.3.1: PrepareCommit and CompleteCommit of an id lie 2 ms apart in
+//! `__transaction_state`, and the partitions hold the transaction's records, open for ever. Readers of committed records, and every
+//! task that reads its offsets, then wait until somebody ends it (`kafka-transactions.sh find-hanging`, `abort`).
 
 use std::time::Duration;
 
@@ -28,6 +33,8 @@ fn workers_go_on_after_an_outage_that_is_longer_than_their_patience() {
     cluster.wait_until_running(0, load.name(), TASKS, PATIENCE);
     load.wait_for_progress(&client, &cluster, i64::from(RATE));
 
+    change(&cluster, 0, load.name(), "pause", "PAUSED");
+
     broker.stop();
     for slot in 0..2 {
         let log = || cluster.worker(slot).log();
@@ -36,20 +43,23 @@ fn workers_go_on_after_an_outage_that_is_longer_than_their_patience() {
     std::thread::sleep(CLIENT_PATIENCE);
     broker.restart();
 
+    // Both write to the config topic, and both read from it and from the status topic.
+    change(&cluster, 1, load.name(), "resume", "RUNNING");
     let client = Client::connect(broker.bootstrap());
     load.wait_for_progress(&client, &cluster, i64::from(RATE));
-    cluster.wait_until_running(0, load.name(), TASKS, PATIENCE);
-    for slot in 0..2 {
-        // What is written from now on is read by both: they follow the topics again.
-        let (state, wanted) = if slot == 0 { ("pause", "PAUSED") } else { ("resume", "RUNNING") };
-        cluster.rest(slot).must(202, "PUT", &format!("/connectors/{}/{state}", load.name()), None);
-        for reader in 0..2 {
-            cluster.wait_for_status(reader, load.name(), wanted, PATIENCE, |status| status.all_are(wanted, TASKS));
-        }
-    }
+    change(&cluster, 0, load.name(), "pause", "PAUSED");
+    change(&cluster, 1, load.name(), "resume", "RUNNING");
     load.stop(&cluster, 0);
     let report = load.audit(&client, &cluster);
     assert!(report.is_content(), "the auditor is not content:\n{report}");
     assert_eq!(client.end(load.name(), Isolation::Committed), client.end(load.name(), Isolation::Uncommitted));
     cluster.stop_all();
+}
+
+/// Asks one worker for another state; all workers come to know it.
+fn change(cluster: &ConnectCluster, slot: usize, connector: &str, how: &str, state: &str) {
+    cluster.rest(slot).must(202, "PUT", &format!("/connectors/{connector}/{how}"), None);
+    for reader in 0..2 {
+        cluster.wait_for_status(reader, connector, state, PATIENCE, |status| status.all_are(state, TASKS));
+    }
 }

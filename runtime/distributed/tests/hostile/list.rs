@@ -9,7 +9,7 @@ const DEPTH: usize = 50_000;
 /// Deeper than is read; in the offsets topic, which is read anew for each connector.
 const DEPTH_OF_OFFSETS: usize = 500;
 /// The count that a commit and a task count record claim; nothing of it is there.
-const CLAIMED: u32 = 20_000;
+const CLAIMED: u32 = 2_147_483_647;
 
 /// Names of connectors, as no REST interface would let them in.
 fn names() -> Vec<String> {

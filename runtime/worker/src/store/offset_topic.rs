@@ -10,14 +10,19 @@ use crate::acl::{self, Resource};
 use crate::config::worker::OffsetsTopic;
 use crate::error::TaskFailure;
 use oncewire_client::admin::{Admin, NewTopic, TopicOutcome};
+use oncewire_client::batch::Record;
 use oncewire_client::cluster::Cluster;
 use oncewire_client::error::{BrokerError, Error};
 use oncewire_client::reader::{Isolation, LogReader, ReaderOptions};
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// How long one read of the topic to its end may take before the task gives up and is started again: 5 minutes. It has to
 /// be longer than a foreign transaction may stay open (`transaction.timeout.ms`, 60 s by default).
 pub const READ_TO_END_MAX: Duration = Duration::from_secs(300);
+
+/// How often the log says what is waited for: 10 s.
+const SAY_EVERY: Duration = Duration::from_secs(10);
 
 const CLEANUP_POLICY: &str = "cleanup.policy";
 
@@ -101,16 +106,28 @@ pub async fn read(
     let mut fold = OffsetFold::new(connector);
     let options = ReaderOptions { isolation, ..ReaderOptions::default() };
     let mut reader = LogReader::open(cluster, topic, options).await.map_err(|error| cant_be_read(topic, error))?;
-    let deadline = tokio::time::Instant::now() + READ_TO_END_MAX;
-    reader
-        .read_to_end(deadline, |_partition, records| {
-            for record in records {
-                fold.apply(record.key.as_ref(), record.value.as_ref(), record.timestamp_ms);
-            }
-        })
-        .await
-        .map_err(|error| cant_be_read(topic, error))?;
+    let take = |record: Record| fold.apply(record.key.as_ref(), record.value.as_ref(), record.timestamp_ms);
+    read_to_end(&mut reader, take).await.map_err(|error| cant_be_read(topic, error))?;
     Ok(fold)
+}
+
+/// Reads to the end that was taken last, and says in the log what it waits for when that takes long: a transaction that nobody ends
+/// holds up every task that starts.
+///
+/// # Errors
+/// As [`LogReader::read_to_end`], after [`READ_TO_END_MAX`].
+pub(crate) async fn read_to_end(reader: &mut LogReader, mut take: impl FnMut(Record)) -> Result<(), Error> {
+    let deadline = Instant::now() + READ_TO_END_MAX;
+    loop {
+        let next_word = deadline.min(Instant::now() + SAY_EVERY);
+        match reader.read_to_end(next_word, |_partition, records| records.into_iter().for_each(&mut take)).await {
+            // The reader's own patience with a broker has a cause.
+            Err(error @ Error::Timeout { last: None, .. }) if Instant::now() < deadline => {
+                tracing::warn!("stored offsets are waited for, up to {READ_TO_END_MAX:?}: {error}");
+            }
+            other => return other,
+        }
+    }
 }
 
 /// How many partitions the topic has.

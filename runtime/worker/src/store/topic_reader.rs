@@ -9,7 +9,7 @@
 //! remembered is bounded by the source partitions of all connectors, as in any Connect worker.
 
 use super::offset_fold::OffsetFold;
-use super::offset_topic::READ_TO_END_MAX;
+use super::offset_topic::read_to_end;
 use oncewire_client::cluster::Cluster;
 use oncewire_client::config::ClientConfig;
 use oncewire_client::error::Error;
@@ -63,7 +63,7 @@ impl TopicReader {
     /// The offsets of a connector as of now.
     ///
     /// # Errors
-    /// When the topic is not there, or can't be read in [`READ_TO_END_MAX`].
+    /// When the topic is not there, or can't be read in [`READ_TO_END_MAX`](super::offset_topic::READ_TO_END_MAX).
     ///
     /// # Cancel safety
     /// Safe; the read goes on for others.
@@ -131,13 +131,7 @@ impl Reading {
             }
         };
         let folds = &mut self.folds;
-        let deadline = tokio::time::Instant::now() + READ_TO_END_MAX;
-        log.read_to_end(deadline, |_partition, records| {
-            for record in records {
-                take(folds, record.key.as_ref(), record.value.as_ref(), record.timestamp_ms);
-            }
-        })
-        .await
+        read_to_end(log, |record| take(folds, record.key.as_ref(), record.value.as_ref(), record.timestamp_ms)).await
     }
 }
 
