@@ -48,6 +48,8 @@ pub(super) enum Drain {
     On {
         /// What ran here.
         tasks: BTreeSet<TaskId>,
+        /// Whether the group was told. A round that was under way before knows nothing of it; the next one follows by itself.
+        said: bool,
     },
     /// Assigned to others, who may still be starting it.
     HandedOver {
@@ -81,7 +83,7 @@ impl Tick {
     pub(super) async fn drain(&mut self) -> Answer<DrainStatus> {
         if self.draining == Drain::Off {
             tracing::info!("handing over all connectors and tasks");
-            self.draining = Drain::On { tasks: self.running().tasks };
+            self.draining = Drain::On { tasks: self.running().tasks, said: false };
             self.rejoin("draining");
         }
         let here = self.running();
@@ -92,6 +94,9 @@ impl Tick {
     /// What the next JoinGroup says that runs here.
     pub(super) async fn allocation_to_report(&mut self) -> Option<Assignment> {
         if self.draining.is_on() {
+            if let Drain::On { said, .. } = &mut self.draining {
+                *said = true;
+            }
             if self.parts.config.exactly_once != ExactlyOnceSource::Enabled {
                 self.stop_everything().await;
             }
@@ -112,7 +117,8 @@ impl Tick {
 
     /// After each turn: when the round is over it is waited for those who were given something, then the group is left.
     pub(super) async fn go_on_draining(&mut self) {
-        if !self.draining.is_on() || self.draining.is_out() || self.is_rebalancing() {
+        let knows = !matches!(self.draining, Drain::On { said: false, .. });
+        if !knows || !self.draining.is_on() || self.draining.is_out() || self.is_rebalancing() {
             return;
         }
         let back = self.held.as_ref().map(|held| held.assignment.assigned.clone()).unwrap_or_default();
@@ -121,7 +127,7 @@ impl Tick {
             self.stop_load(&handed_over).await;
             self.forget_topics(&handed_over);
         }
-        if let Drain::On { tasks } = &self.draining {
+        if let Drain::On { tasks, .. } = &self.draining {
             if !back.is_empty() {
                 tracing::info!(
                     back = back.len(),

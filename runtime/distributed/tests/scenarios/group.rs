@@ -5,7 +5,7 @@ use kafka_protocol::ResponseError;
 use kafka_protocol::messages::ApiKey;
 use oncewire_dev_broker::Fault;
 use oncewire_membership::decode_metadata;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// How many tasks of a status run on a worker; `None` while not all run.
 fn running_on(status: &Value, node: &Node) -> Option<usize> {
@@ -204,6 +204,41 @@ async fn a_drained_leader_is_not_waited_for() {
     second.rest.until_states("d", "RUNNING", &["RUNNING"]).await;
     group.until_delivered(4, 3).await;
     group.close([second]).await;
+}
+
+/// The round that is under way when a drain is asked for knows nothing of it: what it gives back is handed over in the next one.
+#[tokio::test]
+async fn a_drain_that_is_asked_for_during_a_round_takes_the_next_one() {
+    let group = Group::with(&[("session.timeout.ms", "8000"), ("scheduled.rebalance.max.delay.ms", "600000")]).await;
+    let mut nodes = vec![group.join().await, group.join().await, group.join().await];
+    nodes[0].rest.create("c", &group.scripted(&[("tasks", "1")])).await;
+    let status = nodes[0].rest.until_states("c", "RUNNING", &["RUNNING"]).await;
+    let has_task = |node: &Node| running_on(&status, node) == Some(1);
+    let goes = nodes.iter().position(has_task).unwrap();
+    let idle = |node: &Node| !has_task(node) && status["connector"]["worker_id"] != node.id();
+    let killed = nodes.iter().position(idle).unwrap();
+    let joins = || group.broker.requests(ApiKey::JoinGroup);
+    let before = joins();
+    let mut rest: Vec<Option<Node>> = nodes.drain(..).map(Some).collect();
+    let (goes, killed) = (rest[goes].take().unwrap(), rest[killed].take().unwrap());
+    // Nothing of its own is missed, but the round that the newcomer begins waits for its session.
+    killed.kill();
+    let newcomer = group.start(&[]).await.expect("it starts");
+    eventually("the newcomer, who is told its id first, and the others have joined", async || {
+        if joins() >= before + 4 { Ok(()) } else { Err(joins().to_string()) }
+    })
+    .await;
+    let answer = goes.rest.send("POST", "/worker/drain", None).await;
+    assert_eq!((answer.status, &answer.body["state"]), (202, &json!("DRAINING")), "{answer}");
+    eventually("it is drained", async || {
+        let answer = goes.rest.send("POST", "/worker/drain", None).await;
+        if answer.body["state"] == "DRAINED" { Ok(()) } else { Err(answer.to_string()) }
+    })
+    .await;
+    let elsewhere = |status: &Value| running_on(status, &goes) == Some(0) && tasks_of(status)[0]["state"] == "RUNNING";
+    newcomer.rest.until_status("c", "the task runs elsewhere", elsewhere).await;
+    group.until_delivered(1, 3).await;
+    group.close(rest.into_iter().flatten().chain([goes, newcomer])).await;
 }
 
 /// A whole cluster that was stopped in good order starts at once: whoever comes first leads, and is nobody's heir.
