@@ -22,7 +22,7 @@ use std::sync::Arc;
     Then, over REST (http://localhost:8083 unless listeners says otherwise):\n  \
     curl -X PUT -H 'Content-Type: application/json' localhost:8083/connectors/lines/config -d \\\n    \
     '{\"connector.class\":\"FileStreamSource\",\"file\":\"/var/log/app.log\",\"topic\":\"app-log\"}'\n\n\
-    SIGTERM or Ctrl-C stops in good order; the tasks wait for the worker's return, up to\n\
+    SIGTERM or Ctrl-C stops in good order; the tasks wait until the worker is back, up to\n\
     scheduled.rebalance.max.delay.ms (5 minutes). To hand them over first:\n  curl -X POST localhost:8083/worker/drain")]
 pub(crate) struct DistributedArgs {
     /// The worker's properties, as for connect-distributed

@@ -56,6 +56,8 @@ pub struct DistributedConfig {
     pub heartbeat_interval: Duration,
     /// `scheduled.rebalance.max.delay.ms`.
     pub rebalance_delay_max: Duration,
+    /// `scheduled.rebalance.early.enable`.
+    pub deals_early: bool,
     /// `worker.sync.timeout.ms`.
     pub sync_timeout: Duration,
     /// `worker.unsync.backoff.ms`.
@@ -119,7 +121,7 @@ fn group_def() -> ConfigDef {
 
 /// How the group divides its work, and how workers keep up.
 fn protocol_def() -> ConfigDef {
-    use ConfigType::{Int, String};
+    use ConfigType::{Boolean, Int, String};
     use Importance::{High, Low, Medium};
     ConfigDef::new()
         .define(
@@ -136,6 +138,14 @@ fn protocol_def() -> ConfigDef {
             )
             .validator(Validator::at_least(0)),
         )
+        .define(text(
+            "scheduled.rebalance.early.enable",
+            Boolean,
+            "true",
+            Low,
+            "where this worker leads: whether that work is handed out as soon as as many workers have come as have left; false: when the \
+             delay is over, as in Java",
+        ))
         .define(
             text(
                 "worker.sync.timeout.ms",
@@ -305,6 +315,7 @@ impl DistributedConfig {
             rebalance_timeout: millis(config.int("rebalance.timeout.ms")?),
             heartbeat_interval: millis(config.int("heartbeat.interval.ms")?),
             rebalance_delay_max: millis(config.int("scheduled.rebalance.max.delay.ms")?),
+            deals_early: config.boolean("scheduled.rebalance.early.enable")?,
             sync_timeout: millis(config.int("worker.sync.timeout.ms")?),
             unsync_backoff: millis(config.int("worker.unsync.backoff.ms")?),
             exactly_once,

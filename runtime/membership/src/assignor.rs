@@ -91,20 +91,27 @@ pub struct Assignor {
 }
 
 impl Assignor {
-    /// `delay_max` is the property `scheduled.rebalance.max.delay.ms`: how long the work of a departed worker waits for its return.
+    /// `delay_max` is the property `scheduled.rebalance.max.delay.ms`: how long the work of a departed worker is kept for its return. As in
+    /// Java it is handed out when that time is over, also to a worker that returned long before.
     pub fn new(delay_max: Duration) -> Self {
-        Self { incremental: Incremental::new(delay_max) }
+        Self { incremental: Incremental::new(delay_max, false) }
+    }
+
+    /// As [`Assignor::new`], but what departed workers had is handed out before that time once as many workers as are missing have come
+    /// with nothing: to these.
+    pub fn dealing_early(delay_max: Duration) -> Self {
+        Self { incremental: Incremental::new(delay_max, true) }
     }
 
     /// Forgets all rounds: for when another member leads, or we have left the group. What we knew is then no longer what holds.
     pub fn forget(&mut self) {
-        self.incremental = Incremental::new(self.incremental.delay_max());
+        self.incremental.forget();
     }
 
-    /// Begins to lead a group that has lived before: forgets all rounds, and takes `lost`, which workers that are gone left behind, for
-    /// what was assigned to them. It waits for their return. `last_completed_generation` as in the [`Round`] that follows.
-    pub fn take_over(&mut self, lost: Load, last_completed_generation: i32) {
-        self.incremental.take_over(lost, last_completed_generation);
+    /// Begins to lead a group that has lived before: forgets all rounds, and takes `lost`, which so many `workers` that are gone left behind,
+    /// for what was assigned to them. It waits for their return. `last_completed_generation` as in the [`Round`] that follows.
+    pub fn take_over(&mut self, lost: Load, workers: usize, last_completed_generation: i32) {
+        self.incremental.take_over(lost, workers, last_completed_generation);
     }
 
     /// Deals everything out. `now_ms` is of any clock that only goes forward.

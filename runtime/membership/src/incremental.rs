@@ -8,6 +8,7 @@
 //!   settled ------------------------------------------------------------------------> waiting
 //!      ^                                                                                 |
 //!      |  the date has passed: to those who came with nothing meanwhile, else to all     |
+//!      |  (dealing early) as many came with nothing as are gone: to them, at once        |
 //!      +---------------------------------------------------------------------------------+
 //! ```
 //!
@@ -44,12 +45,18 @@ pub(crate) struct Incremental {
     delay_ms: i64,
     /// Members that came with nothing while lost work waits, in order of their coming.
     candidates: Vec<String>,
+    /// Whether lost work goes to those who came in place of the missing before the date.
+    deals_early: bool,
+    /// How many members are missed since lost work waits.
+    missing: usize,
+    /// Those who came since then and had not been here, in order of their coming.
+    returned: Vec<String>,
     revoked_in_previous: bool,
     successive_revocations: u32,
 }
 
 impl Incremental {
-    pub(crate) fn new(delay_max: Duration) -> Self {
+    pub(crate) fn new(delay_max: Duration, deals_early: bool) -> Self {
         Self {
             delay_max_ms: i64::from(i32::try_from(delay_max.as_millis()).unwrap_or(i32::MAX)),
             assigned: Load::default(),
@@ -59,22 +66,28 @@ impl Incremental {
             scheduled_ms: 0,
             delay_ms: 0,
             candidates: Vec::new(),
+            deals_early,
+            missing: 0,
+            returned: Vec::new(),
             revoked_in_previous: false,
             successive_revocations: 0,
         }
     }
 
-    pub(crate) fn delay_max(&self) -> Duration {
-        Duration::from_millis(self.delay_max_ms.unsigned_abs())
+    pub(crate) fn forget(&mut self) {
+        let delay_max = Duration::from_millis(self.delay_max_ms.unsigned_abs());
+        *self = Self::new(delay_max, self.deals_early);
     }
 
-    /// Begins to lead a group that has lived before: `lost` is what workers that are gone left behind, and waits for them as if this leader had
-    /// assigned it in `last_completed_generation`.
-    pub(crate) fn take_over(&mut self, lost: Load, last_completed_generation: i32) {
-        // One stands for all who are gone; no member has an empty id.
-        let members = if lost.is_empty() { BTreeSet::new() } else { BTreeSet::from([String::new()]) };
-        let generation = last_completed_generation;
-        *self = Self { assigned: lost, members, generation, ..Self::new(self.delay_max()) };
+    /// Begins to lead a group that has lived before: `lost` is what so many `workers` that are gone left behind, and waits for them as if
+    /// this leader had assigned it in `last_completed_generation`.
+    pub(crate) fn take_over(&mut self, lost: Load, workers: usize, last_completed_generation: i32) {
+        self.forget();
+        // Each stands for one who is gone; no member has such an id.
+        let workers = if lost.is_empty() { 0 } else { workers.max(1) };
+        self.members = (0..workers).map(|number| format!("gone/{number}")).collect();
+        self.assigned = lost;
+        self.generation = last_completed_generation;
     }
 
     /// One round: each member's part, and the delay in milliseconds. `going` are members that are here for the last time, with nothing: they get
@@ -139,6 +152,7 @@ impl Incremental {
             self.reset_delay();
             return Load::default();
         }
+        self.note_missing(next, going);
         let all_are_here = self.members.iter().all(|member| next.contains_key(member) || going.contains(member));
         if (self.scheduled_ms <= 0 && all_are_here) || self.delay_max_ms == 0 {
             // All are here: it was the assignment that got lost, not a worker.
@@ -155,6 +169,11 @@ impl Incremental {
             deal_round(lost, &candidates, next);
             return Load::default();
         }
+        if self.deals_early && !lost.is_empty() && self.missing > 0 && self.returned.len() >= self.missing {
+            deal_round(lost, &std::mem::take(&mut self.returned), next);
+            self.reset_delay();
+            return Load::default();
+        }
         for (member, _) in next.iter().filter(|(_, load)| load.is_empty()) {
             if !self.candidates.contains(member) {
                 self.candidates.push(member.clone());
@@ -169,8 +188,19 @@ impl Incremental {
         Load::default()
     }
 
+    /// Counts who is missed and who came instead. Whoever comes and goes again while work waits had none of it.
+    fn note_missing(&mut self, next: &Loads, going: &BTreeSet<String>) {
+        let is_away = |member: &String| !next.contains_key(member) && !going.contains(member);
+        self.missing += self.members.iter().filter(|member| is_away(member) && !self.returned.contains(member)).count();
+        self.returned.retain(|member| next.contains_key(member));
+        let came = next.iter().filter(|(member, load)| load.is_empty() && !self.members.contains(*member));
+        self.returned.extend(came.map(|(member, _)| member.clone()));
+    }
+
     fn reset_delay(&mut self) {
         self.candidates.clear();
+        self.missing = 0;
+        self.returned.clear();
         self.scheduled_ms = 0;
         self.delay_ms = 0;
     }

@@ -24,7 +24,7 @@ impl Tick {
         }
         let held = members.values().fold(Load::default(), |sum, state| sum.union(&state.load()));
         let missing = configured(&self.parts.view.snapshot()).load().difference(&held);
-        let mut lost = Load::default();
+        let (mut lost, mut workers) = (Load::default(), 0);
         if !missing.is_empty() && !self.parts.config.rebalance_delay_max.is_zero() {
             if let Err(error) = self.parts.view.statuses.refresh(STATUS_READ_MAX).await {
                 tracing::info!("the status topic was not read to its end before leading: {error}");
@@ -39,9 +39,9 @@ impl Tick {
                     "waiting for workers that left under the leader before"
                 );
             }
-            lost = found.load;
+            (lost, workers) = (found.load, found.workers.len());
         }
-        self.assignor.take_over(lost, self.last_completed_generation);
+        self.assignor.take_over(lost, workers, self.last_completed_generation);
     }
 
     /// The last statuses of these, where there are any.

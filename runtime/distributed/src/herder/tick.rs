@@ -131,7 +131,10 @@ impl Tick {
     pub fn new(parts: Parts) -> Self {
         let config = parts.config.clone();
         Self {
-            assignor: Assignor::new(config.rebalance_delay_max),
+            assignor: match config.deals_early {
+                true => Assignor::dealing_early(config.rebalance_delay_max),
+                false => Assignor::new(config.rebalance_delay_max),
+            },
             owners: LeaderState::default(),
             held: None,
             last_completed_generation: -1,

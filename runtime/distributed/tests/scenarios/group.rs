@@ -102,10 +102,21 @@ async fn two_phase_revocation() {
     group.close([first, second]).await;
 }
 
-/// A11: what the worker had is kept for it, and the others' tasks are not touched.
+/// A11, with a leader that deals as Java's.
 #[tokio::test]
 async fn worker_bounce_within_delay() {
-    let group = Group::with(&[("scheduled.rebalance.max.delay.ms", "2500")]).await;
+    bounce(&[("scheduled.rebalance.max.delay.ms", "2500"), ("scheduled.rebalance.early.enable", "false")]).await;
+}
+
+/// Beyond A11: nobody sits the delay out for a worker that is back.
+#[tokio::test]
+async fn a_worker_that_is_back_gets_its_work_at_once() {
+    bounce(&[("scheduled.rebalance.max.delay.ms", "600000")]).await;
+}
+
+/// What a worker had is kept for it, and the others' tasks are not touched.
+async fn bounce(properties: &[(&str, &str)]) {
+    let group = Group::with(properties).await;
     let first = group.join().await;
     first.rest.create("c", &group.scripted(&[("tasks", "4")])).await;
     first.rest.until_status("c", "all are here", |status| running_on(status, &first) == Some(4)).await;
@@ -143,7 +154,7 @@ async fn worker_leaves_for_good() {
 #[tokio::test]
 async fn a_rolling_restart_starts_each_task_once_more() {
     const TASKS: usize = 6;
-    let group = Group::with(&[("scheduled.rebalance.max.delay.ms", "2500")]).await;
+    let group = Group::with(&[("scheduled.rebalance.max.delay.ms", "600000")]).await;
     let mut nodes = vec![group.join().await, group.join().await, group.join().await];
     nodes[0].rest.create("c", &group.scripted(&[("tasks", &TASKS.to_string())])).await;
     let starts = || (0..TASKS).map(|task| group.stage.count(&format!("task {task} start"))).collect::<Vec<_>>();

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod dealing_early;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -274,7 +276,7 @@ fn a_new_leader_keeps_what_was_left_behind_for_the_worker_that_comes_back() {
     cluster.settle();
     let (second, third) = (cluster.held["m2"].clone(), cluster.held["m3"].clone());
     let lost = cluster.leave("m1");
-    cluster.assignor.take_over(lost.clone(), cluster.last_completed);
+    cluster.assignor.take_over(lost.clone(), 1, cluster.last_completed);
     let alone = cluster.round();
     assert_eq!((alone.delay, assigned(&alone), revoked(&alone)), (Duration::from_millis(DELAY_MAX_MS), 0, 0));
     cluster.pass(alone.delay / 3);
@@ -296,9 +298,9 @@ fn a_new_leader_waits_no_longer_than_the_delay_for_who_does_not_come_back() {
     cluster.settle();
     let lost = cluster.leave("m1");
     // Its first round reaches nobody; the second begins anew.
-    cluster.assignor.take_over(lost.clone(), cluster.last_completed);
+    cluster.assignor.take_over(lost.clone(), 1, cluster.last_completed);
     cluster.round_for(ConnectProtocol::Sessioned, Delivery::None);
-    cluster.assignor.take_over(lost, cluster.last_completed);
+    cluster.assignor.take_over(lost, 1, cluster.last_completed);
     let delay = cluster.round().delay;
     cluster.pass(delay);
     let expired = cluster.round();
@@ -312,7 +314,7 @@ fn who_is_back_before_the_new_leaders_first_round_gets_what_it_had_at_once() {
     cluster.settle();
     let lost = cluster.leave("m1");
     cluster.join("m1 again");
-    cluster.assignor.take_over(Load::default(), cluster.last_completed);
+    cluster.assignor.take_over(Load::default(), 0, cluster.last_completed);
     let first = cluster.round();
     assert_eq!((first.delay, revoked(&first)), (NO_DELAY, 0));
     assert_eq!(first.assignments["m1 again"].assigned.tasks, lost.tasks);
@@ -325,7 +327,7 @@ fn with_a_delay_of_zero_a_new_leader_waits_for_nobody() {
     let mut cluster = Cluster::new(0, &["m1", "m2"], &[("a", 4)]);
     cluster.settle();
     let lost = cluster.leave("m1");
-    cluster.assignor.take_over(lost, cluster.last_completed);
+    cluster.assignor.take_over(lost, 1, cluster.last_completed);
     assert_eq!(cluster.round().delay, NO_DELAY);
     cluster.check_complete();
 }
