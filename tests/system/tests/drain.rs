@@ -67,6 +67,29 @@ fn generations(drained: &Drained, state: &str) -> BTreeSet<i64> {
     drained.told.iter().filter(|told| told.state == state).map(|told| told.generation).collect()
 }
 
+/// Slot 1 stops and comes back long before the delay is over: what it had goes on at once, and nothing else moves.
+fn comes_back(cluster: &mut ConnectCluster, client: &Client, load: &SequenceLoad, kind: Kind) {
+    let stays = cluster.rest(0).worker_id().to_owned();
+    let before = cluster.wait_until_shared(0, load.name(), TASKS, PATIENCE);
+    let known = told_of_tasks(client, &cluster.status_topic(), load.name());
+    cluster.stop(1);
+    let delay = || cluster.worker(0).last_assignment().map_or(0, |last| last.delay_ms);
+    wait_until("it is waited for", PATIENCE, || delay() > 0, || cluster.worker(0).log());
+    cluster.start(1, kind);
+    // A task's last RUNNING may be of before the stop.
+    let started = || {
+        let mut told = told_of_tasks(client, &cluster.status_topic(), load.name());
+        told.retain(|told| !known.contains(told) && told.state == "RUNNING");
+        told
+    };
+    let starts = TASKS - before.tasks_on(&stays);
+    wait_until("it has its tasks again", PATIENCE, || started().len() >= starts, || cluster.worker(0).log());
+    load.wait_for_progress(client, cluster, STEP);
+    let told = started();
+    assert_eq!(told.len(), starts, "what it had is started once, and nothing else: {told:?}");
+    assert!(told.iter().all(|told| told.worker != stays), "{told:?}");
+}
+
 fn ours_leads(broker: &Broker, client: &Client, mode: &str) -> Drained {
     let mut cluster = ConnectCluster::new(&format!("drain-{mode}"), broker.bootstrap(), 2);
     cluster.set("exactly.once.source.support", mode);
@@ -79,6 +102,10 @@ fn ours_leads(broker: &Broker, client: &Client, mode: &str) -> Drained {
     let drained = drain(&mut cluster, client, &load);
     let handed_over = BTreeSet::from([drained.generation + 1]);
     assert_eq!(generations(&drained, "RUNNING"), handed_over, "in one round");
+    if mode == "enabled" {
+        cluster.start(1, Kind::Ours);
+        comes_back(&mut cluster, client, &load, Kind::Ours);
+    }
     load.stop(&cluster, 0);
     load.audit(client, &cluster);
     cluster.stop_all();
