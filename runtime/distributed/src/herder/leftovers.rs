@@ -12,8 +12,14 @@
 //! connector's place among the rounds of fencing, so that the tasks of a connector that is made again under the name are let in
 //! when it has ended, and never fenced by it. A connector that has tasks again by then is left to their own round.
 //!
-//! Left out: a leader that goes before it has fenced leaves it to the time-out; so does a Java leader. Invariant: nobody waits
-//! for this but tasks of the same name, and nothing fails because of it.
+//! Left out: a leader that goes before it has fenced leaves it to the time-out; so does a Java leader. Its successor could not
+//! tell what is left to do. Of a deleted connector the config topic still has how many tasks were let in, but not the configuration
+//! with the rights to fence them; of a stopped one it has both. Neither says whether the fencing was done, so each new leader would
+//! fence all that were ever deleted or stopped, and revive ids that brokers have forgotten; a record that says so would be one more
+//! write for each deletion, in a topic that Java workers share. What it costs: a task was killed with a transaction open, its
+//! connector was deleted or stopped, and the leader went, all within `transaction.timeout.ms`, after which readers go on.
+//!
+//! Invariant: nobody waits for this but tasks of the same name, and nothing fails because of it.
 
 use super::fence::{fence_ids, named};
 use super::job::Done;
