@@ -26,6 +26,8 @@ pub struct GroupView {
     pub joined: bool,
     /// Whether this worker is a member, as far as it knows.
     pub member: bool,
+    /// Whether this worker hands over what it has: nothing starts any more.
+    pub draining: bool,
 }
 
 impl GroupView {

@@ -105,9 +105,13 @@ impl Gate {
     }
 
     /// A worker that is out of the group waits until it is in again: the group may have given the task to another, whose producer
-    /// this one's would fence. Asked again after the answer, which a worker that slept may have had in its hands for long.
+    /// this one's would fence. So does one that hands over, until it stops. Asked again after the answer, which a worker that slept
+    /// may have had in its hands for long.
     async fn ask_as_member(&self) -> Answer<()> {
-        let membership = || if self.view.group().member { Ok(()) } else { Err(HerderError::RebalanceExpected) };
+        let membership = || {
+            let group = self.view.group();
+            if group.member && !group.draining { Ok(()) } else { Err(HerderError::RebalanceExpected) }
+        };
         membership()?;
         self.ask_leader().await?;
         membership()

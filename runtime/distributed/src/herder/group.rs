@@ -52,8 +52,12 @@ impl Tick {
 
     /// Says what this worker is and runs, in every protocol that it offers: all from one snapshot.
     async fn offer(&mut self, cause: &str) {
+        if !self.parts.view.group().leads && self.leaves_instead().await {
+            return;
+        }
         self.parts.view.begin_stage("joining the group");
         self.parts.view.update_group(|group| group.rebalancing = true);
+        self.begin_handing_over();
         if self.held.as_ref().is_some_and(|held| held.protocol == ConnectProtocol::Eager) {
             self.stop_everything().await;
             self.held = None;
@@ -136,6 +140,7 @@ impl Tick {
             rebalancing: false,
             joined: true,
             member: true,
+            draining: self.draining.is_on(),
         };
         self.parts.view.update_group(|view| *view = group);
         self.rejoin_at = (assignment.delay_ms > 0)
@@ -164,6 +169,10 @@ impl Tick {
         let mut sync = Reread::Pending;
         loop {
             let Some(held) = &self.held else { return };
+            if self.draining.is_on() && !held.assignment.failed() {
+                // Nothing starts here any more, from whatever snapshot.
+                return;
+            }
             let offset = self.parts.view.snapshot().offset();
             match resolve(&held.assignment, offset, member_id, sync) {
                 Resolve::Work => {
@@ -197,6 +206,11 @@ impl Tick {
     /// Steps back from the group until the config topic was read: a worker that is behind would hold everybody up.
     pub(super) async fn recover_read(&mut self, stop: &oncewire_api::StopSignal) {
         self.parts.view.begin_stage("catching up with the config topic");
+        if self.leaves_instead().await {
+            self.must_read = false;
+            return;
+        }
+        self.take_back();
         self.parts.member.leave("can't catch up with the config topic", STEP_BACK_MAX).await;
         self.is_heir = false;
         self.parts.view.update_group(|group| {
@@ -227,6 +241,10 @@ impl Tick {
 
     async fn on_lost(&mut self, cause: Lost) {
         self.is_heir = false;
+        if self.leaves_instead().await {
+            return;
+        }
+        self.take_back();
         self.parts.view.update_group(|group| {
             group.rebalancing = true;
             group.leads = false;

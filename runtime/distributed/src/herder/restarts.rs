@@ -24,6 +24,9 @@ impl Tick {
             let owner = self.owners.connector_url(&name).map(str::to_owned);
             return answer(reply, Err(self.not_here(owner)));
         }
+        if self.draining.is_on() {
+            return answer(reply, Err(HerderError::RebalanceExpected));
+        }
         self.parts.worker.stop_connectors(std::slice::from_ref(&name)).await;
         match self.begin_connector(&name) {
             Some(transition) => self.jobs.spawn(async move {
@@ -48,6 +51,10 @@ impl Tick {
         if !assigned {
             let owner = self.owners.task_url(&id).map(str::to_owned);
             return Err(self.not_here(owner));
+        }
+        if self.draining.is_on() {
+            // What came back stays until the worker leaves, and nothing starts here any more.
+            return Err(HerderError::RebalanceExpected);
         }
         self.parts.worker.stop_tasks(&[(name.to_owned(), task)]).await;
         self.start_task(&id);
@@ -117,6 +124,10 @@ impl Tick {
     /// Every worker does its part: what of the plan is here stops, is shown as RESTARTING, and starts.
     pub(super) async fn carry_out_restart(&mut self, request: &oncewire_topics::RestartRequest) {
         let name = &request.connector;
+        if self.draining.is_on() {
+            tracing::info!(connector = name, "not restarted here: it starts where it is handed over to");
+            return;
+        }
         let wish = Wish { only_failed: request.only_failed, include_tasks: request.include_tasks };
         let Some(plan) = self.plan(name, wish) else { return };
         let Some(held) = &self.held else { return };

@@ -249,6 +249,10 @@ impl Tick {
     }
 
     pub(super) fn rejoin(&mut self, reason: &str) {
+        if self.draining.is_out() {
+            // No round follows, and whoever asks something of this worker would wait for its end.
+            return;
+        }
         self.parts.view.update_group(|group| group.rebalancing = true);
         self.parts.member.rejoin(reason);
     }
@@ -306,7 +310,7 @@ impl Tick {
                 answer(reply, verified);
             }
             Command::Drain(reply) => {
-                let drained = self.drain().await;
+                let drained = self.drain();
                 answer(reply, drained);
             }
         }

@@ -7,6 +7,7 @@
 mod support;
 
 mod again;
+mod drain;
 mod exactly_once;
 mod follower_list;
 mod group;
