@@ -49,6 +49,24 @@ fn a_version_that_a_converter_does_not_have_is_refused_where_the_class_is_named(
 }
 
 #[test]
+fn header_values_are_written_by_connects_own_converter_for_them_unless_another_is_named() {
+    let simple = "org.apache.kafka.connect.storage.SimpleHeaderConverter";
+    let list = Value::Array(vec![Some(Value::from("a"))]);
+    let written = |config: ConnectorConfig, worker: &WorkerConfig| {
+        let (converters, mut bytes) = (config.converters(worker, &registry()).unwrap(), Vec::new());
+        converters.header.from_connect("t", None, Some(&list), &mut bytes).unwrap();
+        String::from_utf8(bytes).unwrap()
+    };
+    let plain = worker(&[]);
+    assert_eq!(written(check(&[]).unwrap(), &plain), r#"["a"]"#);
+    assert_eq!(written(check(&[("header.converter", simple)]).unwrap(), &plain), r#"["a"]"#);
+    assert_eq!(written(check(&[]).unwrap(), &worker(&[("header.converter", simple)])), r#"["a"]"#);
+    assert_eq!(written(check(&[("header.converter", "String")]).unwrap(), &plain), "[a]");
+    let config = check(&[("value.converter", simple)]).unwrap();
+    assert!(config.converters(&plain, &registry()).is_err(), "it is no converter for values");
+}
+
+#[test]
 fn more_tasks_than_a_worker_runs_are_refused() {
     let most = TASKS_MAX_LIMIT.to_string();
     assert_eq!(check(&[("tasks.max", &most)]).unwrap().tasks_max, TASKS_MAX_LIMIT);

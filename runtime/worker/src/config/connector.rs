@@ -8,7 +8,7 @@ use crate::task::boundary::Boundary;
 use crate::task::error_rules::ErrorRules;
 use crate::task::prepare::{Converters, Tolerance};
 use oncewire_api::converter::ConverterUse;
-use oncewire_api::plugin::{PluginKind, PluginRegistry};
+use oncewire_api::plugin::{Plugin, PluginError, PluginKind, PluginRegistry};
 use oncewire_api::{Config, ConfigDef, ConnectorTransactionBoundaries, Converter, ExactlyOnceSupport, SourceConnector};
 use oncewire_validation::{ClientKind, refused_version, source_connector_def};
 use std::time::Duration;
@@ -187,18 +187,24 @@ impl ConnectorConfig {
             Some(class) => (Some(class), &self.originals),
             None => (worker.originals.get(key), &worker.originals),
         };
-        let mut converter = match class {
-            Some(class) => registry.converter(class).map_err(|error| format!("property '{key}': {error}"))?,
+        let plugin = match class {
+            Some(class) => converter_plugin(registry, class, converter_use)
+                .map_err(|error| format!("property '{key}': {error}"))?,
             None => HEADER_CONVERTERS
                 .iter()
-                .find_map(|class| registry.converter(class).ok())
+                .find_map(|class| converter_plugin(registry, class, converter_use).ok())
                 .ok_or_else(|| format!("property '{key}' is not set, and there is no default converter"))?,
         };
-        if let Some(plugin) = class.and_then(|class| registry.find(PluginKind::Converter, class).ok())
+        if class.is_some()
             && let Some(problem) = other_version(properties, &format!("{key}.plugin.version"), plugin.version)
         {
             return Err(problem);
         }
+        let made = match converter_use {
+            ConverterUse::Header => registry.header_converter(plugin.class),
+            ConverterUse::Key | ConverterUse::Value => registry.converter(plugin.class),
+        };
+        let mut converter = made.map_err(|error| format!("property '{key}': {error}"))?;
         let prefix = format!("{key}.");
         let sub = properties
             .iter()
@@ -208,6 +214,18 @@ impl ConnectorConfig {
             problems.iter().map(|problem| format!("{prefix}*: {problem}")).collect::<Vec<_>>().join("; ")
         })?;
         Ok(converter)
+    }
+}
+
+/// The plug-in of this name: for headers one that is made for them, or any other converter.
+fn converter_plugin<'a>(
+    registry: &'a PluginRegistry,
+    name: &str,
+    converter_use: ConverterUse,
+) -> Result<&'a Plugin, PluginError> {
+    match registry.find(PluginKind::HeaderConverter, name) {
+        Ok(plugin) if converter_use == ConverterUse::Header => Ok(plugin),
+        _ => registry.find(PluginKind::Converter, name),
     }
 }
 
