@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use oncewire_api::Properties;
 
+use crate::framework::DEAD_LETTER_TOPIC;
+
 /// The worker's `group.id` in standalone mode when it sets none.
 const STANDALONE_GROUP: &str = "oncewire-standalone";
 
@@ -241,6 +243,7 @@ impl<'a> ClusterNeeds<'a> {
         }
         needs.extend(self.offsets_topic(name, connector, [&producer, &consumer, &admin]));
         needs.extend(self.data_topics(name, connector, &producer, &admin));
+        needs.extend(self.dead_letter_topic(name, connector, &producer, &admin));
         needs
     }
 
@@ -293,6 +296,29 @@ impl<'a> ClusterNeeds<'a> {
             needs.push(maker.need(AclResource::Topic, &topic, &["Create", "Describe"], why));
         }
         needs
+    }
+
+    /// Where records go that are left out.
+    fn dead_letter_topic(
+        &self,
+        name: &str,
+        connector: &Properties,
+        producer: &Identity,
+        admin: &Identity,
+    ) -> Vec<AclNeed> {
+        let text = |key: &str| connector.get(key).map(|text| text.trim()).filter(|text| !text.is_empty());
+        let is_tolerant = text("errors.tolerance").is_some_and(|tolerance| tolerance.eq_ignore_ascii_case("all"));
+        let Some(topic) = text(DEAD_LETTER_TOPIC).filter(|_| is_tolerant) else { return Vec::new() };
+        let (write, make) = (
+            format!("connector {name} writes the records that it leaves out"),
+            format!("connector {name} makes the topic of records that it leaves out; only until it exists"),
+        );
+        // A standalone worker has one client for both.
+        let maker = if self.is_distributed { admin } else { producer };
+        vec![
+            producer.need(AclResource::Topic, topic, &["Write", "Describe"], write),
+            maker.need(AclResource::Topic, topic, &["Create", "Describe"], make),
+        ]
     }
 }
 
@@ -361,6 +387,27 @@ mod tests {
         let ids: BTreeSet<_> =
             needs.iter().filter(|need| need.name == "g-c-").map(|need| need.principal.clone()).collect();
         assert_eq!(ids.len(), 2, "the leader fences as the worker, the tasks write as alice");
+    }
+
+    #[test]
+    fn the_dead_letter_topic_is_named_where_records_are_left_out() {
+        let connector = |tolerance: &str| {
+            properties(&[
+                ("topic", "t"),
+                ("errors.tolerance", tolerance),
+                ("errors.deadletterqueue.topic.name", "dead"),
+                ("admin.override.sasl.jaas.config", "x required username=alice password=tiger;"),
+            ])
+        };
+        let of_topic = |tolerance: &str| -> Vec<String> {
+            let all = commands(&worker("enabled"), Some(connector(tolerance)));
+            all.into_iter().filter(|command| command.ends_with("--topic dead")).collect()
+        };
+        assert!(of_topic("none").is_empty());
+        let all = of_topic("all");
+        assert_eq!(all.len(), 2, "{all:?}");
+        assert!(all[0].contains("User:connect --operation Write --operation Describe"), "{all:?}");
+        assert!(all[1].contains("User:alice --operation Create --operation Describe"), "{all:?}");
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! The properties that every source connector has, in the order, groups and widths of Java 4.3.1 (KIP-66, KIP-158, KIP-298, KIP-618,
 //! KIP-891). The documentation texts are ours.
 
-use oncewire_api::config_def::{ConfigDef, ConfigKey, ConfigType, Importance, NullableProperties, Validator, Width};
+use oncewire_api::config_def::{
+    ConfigDef, ConfigKey, ConfigType, ConfigValue, Importance, NullableProperties, Validator, Width,
+};
 use oncewire_api::plugin::PluginRegistry;
 
 use crate::classes::{ClassRole, classes, find, find_any};
@@ -15,6 +17,7 @@ pub(crate) const EXACTLY_ONCE_SUPPORT: &str = "exactly.once.support";
 pub(crate) const EXACTLY_ONCE_SOURCE: &str = "exactly.once.source";
 pub(crate) const TRANSACTION_BOUNDARY: &str = "transaction.boundary";
 pub(crate) const OFFSETS_TOPIC: &str = "offsets.storage.topic";
+pub(crate) const DEAD_LETTER_TOPIC: &str = "errors.deadletterqueue.topic.name";
 
 const COMMON: &str = "Common";
 const ERRORS: &str = "Error Handling";
@@ -351,6 +354,7 @@ pub(crate) fn source_def(version: Option<&str>, converters: &ConverterDefaults) 
             "Offsets topic",
         ))
         .define(exactly_once_source())
+        .merged(dead_letters_def())
 }
 
 /// Transactions (KIP-618).
@@ -420,6 +424,65 @@ fn exactly_once_source() -> ConfigKey {
         Width::Short,
         "Exactly once delivery",
     )
+}
+
+/// Ours: what Java has for sinks alone (KIP-298), by the same names, at the same places.
+fn dead_letters_def() -> ConfigDef {
+    use ConfigType::{Boolean, Short, String};
+    use Importance::Medium;
+    let replicas = Validator::Rule {
+        allowed: "1 or more, or -1 for the brokers' default",
+        accepts: |value| matches!(value, ConfigValue::Int(-1 | 1..)),
+    };
+    let addition = |key: ConfigKey, order, display| place(key.addition(), ERRORS, order, Width::Medium, display);
+    ConfigDef::new()
+        .define(addition(
+            key(
+                DEAD_LETTER_TOPIC,
+                String,
+                "",
+                Medium,
+                "With errors.tolerance=all: the topic to which records that are left out go, in the transaction in which they are; \
+                 empty: none.",
+            )
+            .validator(Validator::Rule { allowed: TOPIC_NAME, accepts: is_topic_or_empty }),
+            6,
+            "Dead Letter Queue Topic Name",
+        ))
+        .define(addition(
+            key(
+                "errors.deadletterqueue.topic.replication.factor",
+                Short,
+                "3",
+                Medium,
+                "The replication factor of that topic, if it has to be made.",
+            )
+            .validator(replicas),
+            7,
+            "Dead Letter Queue Topic Replication Factor",
+        ))
+        .define(addition(
+            key(
+                "errors.deadletterqueue.context.headers.enable",
+                Boolean,
+                "false",
+                Medium,
+                "Whether records in that topic say in headers what failed and where; their names begin with __connect.errors. and \
+                 __oncewire.errors.",
+            ),
+            8,
+            "Enable Error Context Headers",
+        ))
+}
+
+const TOPIC_NAME: &str =
+    "the name of a topic: up to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-', not '.' or '..'";
+
+/// Kafka's own rule for names, or no name.
+fn is_topic_or_empty(value: &ConfigValue) -> bool {
+    let ConfigValue::Text(name) = value else { return false };
+    let is_legal = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    name.len() <= 249 && name.chars().all(is_legal) && !matches!(name.as_str(), "." | "..")
 }
 
 /// The properties that every source connector has, without a worker's defaults: for reading them, where [`crate::Validator`] is for

@@ -22,8 +22,8 @@ use crate::classes::other_version;
 use crate::converters::{check_slots, converter_infos};
 use crate::exactly_once::check_exactly_once;
 use crate::framework::{
-    CONNECTOR_CLASS, CONNECTOR_VERSION, ConverterDefault, ConverterDefaults, ConverterSlot, OFFSETS_TOPIC, PREDICATES,
-    TRANSFORMS, connector_def, source_def,
+    CONNECTOR_CLASS, CONNECTOR_VERSION, ConverterDefault, ConverterDefaults, ConverterSlot, DEAD_LETTER_TOPIC,
+    OFFSETS_TOPIC, PREDICATES, TRANSFORMS, connector_def, source_def,
 };
 use crate::infos::KeyInfo;
 use crate::overrides::override_infos;
@@ -186,6 +186,7 @@ impl Validator {
         let own_offsets = self.worker.exactly_once || self.worker.mode == Mode::Distributed && is_given(OFFSETS_TOPIC);
         let makes_topics =
             self.makes_topics() && config.keys().any(|key| key.starts_with("topic.creation.") && is_given(key));
+        let makes_topics = makes_topics || is_given(DEAD_LETTER_TOPIC);
         let mut clients = vec![ClientKind::Producer];
         clients.extend(own_offsets.then_some(ClientKind::Consumer));
         clients.extend((own_offsets || makes_topics).then_some(ClientKind::Admin));

@@ -160,6 +160,24 @@ async fn exactly_once_source_is_listed_when_it_is_given() {
 }
 
 #[tokio::test]
+async fn a_dead_letter_topic_is_listed_when_it_is_given_and_its_name_is_checked() {
+    let (topic, replicas) = ("errors.deadletterqueue.topic.name", "errors.deadletterqueue.topic.replication.factor");
+    assert!(!names(&validate(true, &[]).await).iter().any(|name| name.contains("deadletterqueue")));
+    for name in ["", "dead.Letters_1-x"] {
+        let infos = validate(true, &[(topic, name), (replicas, "-1"), ("errors.tolerance", "all")]).await;
+        assert!(names(&infos).contains(&topic) && infos.error_count() == 0, "{name}");
+    }
+    let too_long = "x".repeat(250);
+    for name in ["dead letters", "dead/letters", "..", too_long.as_str()] {
+        let infos = validate(true, &[(topic, name)]).await;
+        assert!(errors_of(&infos, topic)[0].contains("up to 249"), "{name}: {:?}", errors_of(&infos, topic));
+    }
+    for count in ["0", "-2", "many", "32768"] {
+        assert_eq!(errors_of(&validate(true, &[(topic, "d"), (replicas, count)]).await, replicas).len(), 1, "{count}");
+    }
+}
+
+#[tokio::test]
 async fn an_addition_of_a_connector_is_listed_when_it_is_given() {
     let file = [("connector.class", "FileStreamSource"), ("file", "/in"), ("topic", "t")];
     assert!(!names(&validate(true, &file).await).contains(&"line.bytes.max"));
