@@ -39,6 +39,23 @@ impl TaskFailure {
         }
     }
 
+    /// The same of what should have gone to a dead letter topic.
+    #[must_use]
+    pub(crate) fn of_dead_letters(self, topic: &str) -> Self {
+        let message = format!("dead letters can't be written to topic {topic:?}: {}", self.message());
+        self.with_message(message)
+    }
+
+    /// What a producer's error means to a task that writes dead letters to this topic.
+    pub(crate) fn of_producer(error: ProducerError, dead_letters: Option<&str>) -> Self {
+        let is_of_them = dead_letters.is_some() && refused_topic(&error) == dead_letters;
+        let failure = Self::from(error);
+        match dead_letters {
+            Some(topic) if is_of_them => failure.of_dead_letters(topic),
+            _ => failure,
+        }
+    }
+
     /// The text for an operator.
     pub fn message(&self) -> &str {
         match self {

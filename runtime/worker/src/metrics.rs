@@ -1,6 +1,6 @@
 //! Counters of a task, for its log lines, for Kafka Connect's task metrics, and for whoever embeds the worker.
 //!
-//! Every count is one atomic addition per poll or per commit, none per record. Rates and averages are for the reader: counts
+//! Every count is one atomic addition per poll or per commit, none per record that is written. Rates and averages are for the reader: counts
 //! and sums are told, with the greatest single value beside them.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -19,6 +19,7 @@ pub struct TaskMetrics {
     records_aborted: AtomicU64,
     records_skipped: AtomicU64,
     records_given_up: AtomicU64,
+    dead_letters: AtomicU64,
     transactions_committed: AtomicU64,
     transactions_aborted: AtomicU64,
     transaction_records_max: AtomicU64,
@@ -51,6 +52,8 @@ pub struct TaskCounts {
     pub records_skipped: u64,
     /// Records of `records_polled` that a tolerant connector without transactions lost on the way to the brokers.
     pub records_given_up: u64,
+    /// Records of `records_skipped` whose dead letter is in a batch (Connect's deadletterqueue-produce-requests).
+    pub dead_letters: u64,
     /// Committed transactions; without transactions, acknowledged polls.
     pub transactions_committed: u64,
     /// Transactions that the connector aborted.
@@ -114,6 +117,10 @@ impl TaskMetrics {
         self.last_error_ms.store(now_ms, Relaxed);
     }
 
+    pub(crate) fn dead_letter(&self) {
+        self.dead_letters.fetch_add(1, Relaxed);
+    }
+
     /// Records that were polled but are lost, with a tolerant connector's consent.
     pub(crate) fn given_up(&self, records: u64, now_ms: i64) {
         self.records_skipped.fetch_add(records, Relaxed);
@@ -134,6 +141,7 @@ impl TaskMetrics {
             records_aborted: self.records_aborted.load(Relaxed),
             records_skipped: self.records_skipped.load(Relaxed),
             records_given_up: self.records_given_up.load(Relaxed),
+            dead_letters: self.dead_letters.load(Relaxed),
             transactions_committed: self.transactions_committed.load(Relaxed),
             transactions_aborted: self.transactions_aborted.load(Relaxed),
             transaction_records_max: self.transaction_records_max.load(Relaxed),

@@ -106,7 +106,7 @@ fn either_reload_action_is_kept() {
 fn failed_records_are_logged_as_the_connector_says() {
     let mut record = SourceRecord::new(SourcePartition::single("file", "f"), None, "t");
     record.value = Some(Value::from("secret"));
-    let line = |more: &[(&str, &str)]| check(more).unwrap().errors.line(&record, "no string");
+    let line = |more: &[(&str, &str)]| check(more).unwrap().errors.line(&record, &"no string");
     assert_eq!(line(&[("errors.tolerance", "all"), ("errors.log.include.messages", "true")]), None);
     let without = line(&[("errors.log.enable", "true")]).unwrap();
     assert!(without.contains("\"t\"") && without.contains("no string") && !without.contains("secret"), "{without}");
@@ -114,5 +114,27 @@ fn failed_records_are_logged_as_the_connector_says() {
     assert!(with.contains("no string") && with.contains("secret"), "{with}");
     record.value = Some(Value::from("ä".repeat(50_000).as_str()));
     let rules = check(&[("errors.log.enable", "true"), ("errors.log.include.messages", "true")]).unwrap().errors;
-    assert!(rules.line(&record, "x").unwrap().len() < 20_000);
+    assert!(rules.line(&record, &"x").unwrap().len() < 20_000);
+}
+
+#[test]
+fn dead_letters_need_tolerance_and_a_topic_and_what_has_no_effect_is_told() {
+    let (topic, headers) = ("errors.deadletterqueue.topic.name", "errors.deadletterqueue.context.headers.enable");
+    let replicas = "errors.deadletterqueue.topic.replication.factor";
+    let config = check(&[("errors.tolerance", "all"), (topic, "dead")]).unwrap();
+    let letters = config.dead_letters.unwrap();
+    assert_eq!((&*letters.topic, letters.replication_factor, letters.context_headers), ("dead", Some(3), false));
+    assert_eq!(config.warnings, Vec::<String>::new());
+    let given = [("errors.tolerance", "all"), (topic, "dead"), (replicas, "-1"), (headers, "true")];
+    let letters = check(&given).unwrap().dead_letters.unwrap();
+    assert_eq!((letters.replication_factor, letters.context_headers), (None, true), "-1 leaves it to the brokers");
+
+    let intolerant = check(&[(topic, "dead")]).unwrap();
+    assert_eq!(intolerant.dead_letters, None);
+    assert!(intolerant.warnings[0].contains(topic) && intolerant.warnings[0].contains("errors.tolerance=all"));
+    let without = check(&[("errors.tolerance", "all"), (headers, "true")]).unwrap();
+    assert_eq!((without.dead_letters, without.warnings.len()), (None, 1));
+    assert!(without.warnings[0].contains(headers) && without.warnings[0].contains(topic), "{:?}", without.warnings);
+    let error = check(&[("errors.tolerance", "all"), (topic, "dead letters"), (replicas, "0")]).unwrap_err();
+    assert!(error.contains("'dead letters'") && error.contains("up to 249") && error.contains(replicas), "{error}");
 }

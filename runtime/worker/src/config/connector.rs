@@ -1,12 +1,13 @@
 //! A connector's properties: those that every source connector has (KIP-618, KIP-158, KIP-298), around the connector's own.
 
+use super::dead_letters::{self, DeadLetters};
 use super::properties::Properties;
 use super::topic_creation::TopicCreation;
 use super::worker::{Delivery, ExactlyOnceSource, WorkerConfig};
 use super::{ConfigErrors, client_keys, meant};
 use crate::task::boundary::Boundary;
 use crate::task::error_rules::ErrorRules;
-use crate::task::prepare::{Converters, Tolerance};
+use crate::task::prepare::{ConverterClasses, Converters, Tolerance};
 use oncewire_api::converter::ConverterUse;
 use oncewire_api::plugin::{Plugin, PluginError, PluginKind, PluginRegistry};
 use oncewire_api::{Config, ConfigDef, ConnectorTransactionBoundaries, Converter, ExactlyOnceSupport, SourceConnector};
@@ -33,6 +34,8 @@ pub struct ConnectorConfig {
     pub boundary: Boundary,
     /// `errors.*`.
     pub errors: ErrorRules,
+    /// `errors.deadletterqueue.*`, where they mean something.
+    pub dead_letters: Option<DeadLetters>,
     /// `topic.creation.*`.
     pub topic_creation: TopicCreation,
     /// `tasks.max.enforce`.
@@ -145,6 +148,7 @@ impl ConnectorConfig {
                 log: config.boolean("errors.log.enable")?,
                 log_records: config.boolean("errors.log.include.messages")?,
             },
+            dead_letters: DeadLetters::read(config, tolerance)?,
             tasks_max_enforce: config.boolean("tasks.max.enforce")?,
             offsets_topic: config.optional_text("offsets.storage.topic")?.map(str::to_owned),
             source: match config.text("exactly.once.source")? {
@@ -166,22 +170,23 @@ impl ConnectorConfig {
     pub fn converters(&self, worker: &WorkerConfig, registry: &PluginRegistry) -> Result<Converters, ConfigErrors> {
         let make = |key: &str, converter_use| self.converter(worker, registry, key, converter_use);
         let converters = (|| {
-            Ok(Converters {
-                key: make("key.converter", ConverterUse::Key)?,
-                value: make("value.converter", ConverterUse::Value)?,
-                header: make("header.converter", ConverterUse::Header)?,
-            })
+            let (key, of_keys) = make("key.converter", ConverterUse::Key)?;
+            let (value, of_values) = make("value.converter", ConverterUse::Value)?;
+            let (header, of_headers) = make("header.converter", ConverterUse::Header)?;
+            let classes = ConverterClasses { key: of_keys, value: of_values, header: of_headers };
+            Ok(Converters { key, value, header, classes })
         })();
         converters.map_err(|problem: String| ConfigErrors::one(format!("connector {:?}", self.name), problem))
     }
 
+    /// The converter, and its class.
     fn converter(
         &self,
         worker: &WorkerConfig,
         registry: &PluginRegistry,
         key: &str,
         converter_use: ConverterUse,
-    ) -> Result<Box<dyn Converter>, String> {
+    ) -> Result<(Box<dyn Converter>, &'static str), String> {
         let own = self.originals.get(key).filter(|class| !class.is_empty());
         let (class, properties) = match own {
             Some(class) => (Some(class), &self.originals),
@@ -213,7 +218,7 @@ impl ConnectorConfig {
         converter.configure(&sub, converter_use).map_err(|problems| {
             problems.iter().map(|problem| format!("{prefix}*: {problem}")).collect::<Vec<_>>().join("; ")
         })?;
-        Ok(converter)
+        Ok((converter, plugin.class))
     }
 }
 
@@ -331,6 +336,7 @@ fn warnings(
     if config.long("errors.retry.timeout").is_ok_and(|ms| ms != 0) {
         out.push("property 'errors.retry.timeout' has no effect: a conversion that failed fails again".to_owned());
     }
+    out.extend(dead_letters::warnings(config, originals));
     let is_distributed = matches!(worker.delivery, Delivery::Distributed { .. });
     if !is_distributed && config.optional_text("offsets.storage.topic").is_ok_and(|topic| topic.is_some()) {
         out.push("property 'offsets.storage.topic' has no effect in standalone mode".to_owned());

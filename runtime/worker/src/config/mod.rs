@@ -3,6 +3,7 @@
 pub mod client_keys;
 pub mod clients;
 pub mod connector;
+pub mod dead_letters;
 pub mod distributed;
 pub mod properties;
 pub mod references;

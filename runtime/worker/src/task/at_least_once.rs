@@ -1,7 +1,8 @@
 //! The delivery side of a task without transactions: records go out as they come, offsets follow them.
 //!
 //! `submitted.rs` decides which offsets may be stored. They are stored every `offset.flush.interval.ms`, beside the work, and
-//! once more at the end, after a failure too; after a crash the records since then come again. A flush that fails or takes
+//! once more at the end, after a failure too; after a crash the records since then come again. With a dead letter topic nothing is
+//! left out without a copy: what brokers refuse then fails the task, also where all is tolerated. A flush that fails or takes
 //! longer than `offset.flush.timeout.ms` is tried again with the next, never fails the task, and newer offsets win. Under
 //! way at most: [`UNITS_MAX`] units, and as many bytes as `buffer.memory`.
 
@@ -10,6 +11,7 @@ use super::notices::Notices;
 use super::offset_buffer::OffsetBuffer;
 use super::prepare::{Part, Tolerance};
 use super::submitted::{Submitted, UnitId};
+use crate::config::dead_letters;
 use crate::error::TaskFailure;
 use crate::metrics::TaskMetrics;
 use crate::store::connector_offsets::ConnectorOffsets;
@@ -65,6 +67,8 @@ pub struct Parts {
     pub metrics: Arc<TaskMetrics>,
     /// What a record that can't be sent means.
     pub tolerance: Tolerance,
+    /// The topic of dead letters, if there are any.
+    pub dead_letters: Option<Arc<str>>,
     /// `offset.flush.interval.ms`.
     pub flush_interval: Duration,
     /// `offset.flush.timeout.ms`.
@@ -203,11 +207,31 @@ impl AtLeastOnce {
         for (place, ((topic, partition), batches)) in by_target.into_iter().enumerate() {
             let unit = UnitId(first + place as u64);
             let records = batches.iter().map(|batch| u64::from(batch.records())).sum();
-            let delivery = self.with.producer.send(batches).await?;
+            let delivery = self.with.producer.send(batches).await.map_err(|error| self.failure(error))?;
             self.sent.insert(unit, Sent { part: part_id, topic, partition, records });
             self.acks.spawn(async move { (unit, delivery.wait().await) });
         }
         Ok(())
+    }
+
+    fn failure(&self, error: ProducerError) -> TaskFailure {
+        TaskFailure::of_producer(error, self.with.dead_letters.as_deref())
+    }
+
+    /// What a batch that could not be sent ends the task with; `None` when it may be passed over.
+    fn refusal(&self, error: ProducerError, topic: &str) -> Option<TaskFailure> {
+        let dead_letters = self.with.dead_letters.as_deref();
+        if self.with.tolerance == Tolerance::None || dead_letters == Some(topic) {
+            return Some(self.failure(error));
+        }
+        dead_letters?;
+        let failure = self.failure(error);
+        let message = format!(
+            "{}; records that brokers refuse have no dead letters, and with {} nothing is left out without one",
+            failure.message(),
+            dead_letters::TOPIC
+        );
+        Some(failure.with_message(message))
     }
 
     fn acknowledged(
@@ -218,8 +242,8 @@ impl AtLeastOnce {
         let Some(sent) = self.sent.remove(&unit) else { return Ok(()) };
         let is_written = outcome.is_ok();
         if let Err(error) = outcome {
-            if self.with.tolerance == Tolerance::None {
-                return Err(error.into());
+            if let Some(refusal) = self.refusal(error.clone(), &sent.topic) {
+                return Err(refusal);
             }
             tracing::error!(topic = %sent.topic, partition = sent.partition, records = sent.records, "records skipped: {error}");
             self.with.metrics.given_up(sent.records, now_ms());

@@ -6,9 +6,43 @@
 
 use super::prepare::Tolerance;
 use oncewire_api::SourceRecord;
+use std::fmt;
 
 /// The longest text of a record in the log: 16 KiB.
 const RECORD_TEXT_MAX: usize = 16 * 1024;
+
+/// Where a record failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailedStage {
+    /// Its key could not be converted.
+    Key,
+    /// Its value could not be converted.
+    Value,
+    /// A header could not be converted.
+    Header,
+    /// It is too large to be sent.
+    Produce,
+}
+
+/// What is wrong with one record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordProblem {
+    /// Where that came out.
+    pub stage: FailedStage,
+    /// In words, without the record.
+    pub message: String,
+}
+
+impl fmt::Display for RecordProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.stage {
+            FailedStage::Key => "key: ",
+            FailedStage::Value => "value: ",
+            FailedStage::Header | FailedStage::Produce => "",
+        })?;
+        f.write_str(&self.message)
+    }
+}
 
 /// See the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +57,7 @@ pub struct ErrorRules {
 
 impl ErrorRules {
     /// The log's line about a record that failed; `None` when failures are not logged.
-    pub fn line(&self, record: &SourceRecord, problem: &str) -> Option<String> {
+    pub fn line(&self, record: &SourceRecord, problem: &dyn fmt::Display) -> Option<String> {
         if !self.log {
             return None;
         }

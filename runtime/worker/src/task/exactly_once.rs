@@ -14,7 +14,7 @@ use crate::error::TaskFailure;
 use crate::metrics::TaskMetrics;
 use crate::store::task_offsets::TaskOffsets;
 use oncewire_api::{Boundary as Ask, SourceRecord};
-use oncewire_client::producer::{Stage, StagedBatch, TransactionalProducer};
+use oncewire_client::producer::{ProducerError, Stage, StagedBatch, TransactionalProducer};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::mpsc;
@@ -27,6 +27,8 @@ pub struct ExactlyOnce {
     boundary: BoundaryState,
     notices: Notices,
     metrics: Arc<TaskMetrics>,
+    /// The topic of dead letters, if there are any: an error that is about it says so.
+    dead_letters: Option<Arc<str>>,
     open: bool,
     offsets: OffsetBuffer,
     kept: Vec<(SourceRecord, bool)>,
@@ -50,11 +52,23 @@ impl ExactlyOnce {
             boundary,
             notices,
             metrics,
+            dead_letters: None,
             open: false,
             offsets: OffsetBuffer::default(),
             kept: Vec::new(),
             records: 0,
         }
+    }
+
+    /// Some batches go to this topic of dead letters.
+    #[must_use]
+    pub fn with_dead_letters(mut self, topic: Option<Arc<str>>) -> Self {
+        self.dead_letters = topic;
+        self
+    }
+
+    fn failure(&self, error: ProducerError) -> TaskFailure {
+        TaskFailure::of_producer(error, self.dead_letters.as_deref())
     }
 
     /// Works until the polling side is gone, then ends what the boundary says may end.
@@ -146,8 +160,7 @@ impl ExactlyOnce {
             self.open = true;
             self.boundary.opened(Instant::now());
         }
-        self.producer.send(batches).await?;
-        Ok(())
+        self.producer.send(batches).await.map_err(|error| self.failure(error))
     }
 
     async fn commit(&mut self, mut batches: Vec<StagedBatch>) -> Result<(), TaskFailure> {
@@ -161,7 +174,7 @@ impl ExactlyOnce {
         if self.open {
             if let Err(error) = self.producer.commit().await {
                 self.metrics.commit_failed();
-                return Err(error.into());
+                return Err(self.failure(error));
             }
             self.open = false;
             self.offsets_out.committed(&self.offsets, now_ms());

@@ -5,9 +5,10 @@
 
 use super::ahead::{Ahead, AheadEnd, DEPTH, Polled, Target};
 use super::at_least_once::AtLeastOnce;
+use super::dead_letter::DeadLetterWriter;
 use super::exactly_once::ExactlyOnce;
 use super::notices::Notices;
-use super::prepare::{Delivered, Preparer};
+use super::prepare::{Converters, Delivered, Preparer};
 use super::run::{PRODUCER_CLOSE_MAX, TaskSpec};
 use super::teller::Teller;
 use super::topics::Topics;
@@ -27,6 +28,11 @@ use tokio::task::JoinHandle;
 pub(super) struct Sides {
     pub offsets: Arc<dyn OffsetReader>,
     pub transaction: Option<TransactionContext>,
+    pub outlet: Outlet,
+}
+
+/// How records leave.
+pub(super) struct Outlet {
     pub stage: Stage,
     pub sticky_bytes: usize,
     pub delivery: Delivered,
@@ -74,6 +80,7 @@ pub(super) async fn start(
         .connector
         .converters(&spec.worker, &spec.registry)
         .map_err(|error| TaskFailure::failed(error.to_string()))?;
+    let mut preparer = preparer(spec, cluster, converters, sides.outlet).await?;
     let (trigger, signal) = stop_signal();
     let name = spec.connector.name.as_str();
     let context = TaskContext::new(name, spec.number, sides.offsets, signal.clone(), sides.transaction.clone());
@@ -84,11 +91,6 @@ pub(super) async fn start(
     }
     tracing::info!(task = spec.name(), "running");
     spec.teller.tell(State::Running, None);
-    let seed = u64::from(spec.number) + 1;
-    let topics =
-        Topics::new(cluster.clone(), sides.admin, spec.connector.topic_creation.clone(), sides.sticky_bytes, seed);
-    let told = (spec.teller.clone(), spec.metrics.clone());
-    let mut preparer = Preparer::new(converters, topics, sides.stage, spec.connector.errors, sides.delivery, told);
     if task.wants_commit_record() {
         preparer.keep_records();
     }
@@ -106,6 +108,26 @@ pub(super) async fn start(
         metrics: spec.metrics.clone(),
     };
     Ok(Started { trigger, ahead: Polling(tokio::spawn(ahead.run())), notices, polled })
+}
+
+/// What turns records into batches. Where dead letters can't be had, that is told before the connector hears of the task.
+async fn preparer(
+    spec: &TaskSpec,
+    cluster: &Cluster,
+    converters: Converters,
+    outlet: Outlet,
+) -> Result<Preparer, TaskFailure> {
+    let connector = &spec.connector;
+    let (creation, seed) = (connector.topic_creation.clone(), u64::from(spec.number) + 1);
+    let topics = Topics::new(cluster.clone(), outlet.admin, creation, outlet.sticky_bytes, seed)
+        .with_dead_letters(connector.dead_letters.clone());
+    let classes = converters.classes;
+    let told = (spec.teller.clone(), spec.metrics.clone());
+    let mut preparer = Preparer::new(converters, topics, outlet.stage, connector.errors, outlet.delivery, told);
+    if let Some(to) = connector.dead_letters.clone() {
+        preparer.write_dead_letters(DeadLetterWriter::new(to, &connector.name, spec.number, classes)).await?;
+    }
+    Ok(preparer)
 }
 
 /// The delivering side of a task.

@@ -13,6 +13,7 @@
 pub mod ahead;
 pub mod at_least_once;
 pub mod boundary;
+pub mod dead_letter;
 pub(crate) mod epochs;
 pub mod error_rules;
 pub mod exactly_once;

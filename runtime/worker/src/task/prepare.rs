@@ -2,9 +2,11 @@
 //!
 //! This is the part that runs ahead: it may work on transaction N+1 while N commits, and nothing here reaches a socket but a
 //! look-up of a topic's partitions. A poll's records become one or more [`Part`]s, cut where the connector asked to commit or
-//! abort. The bound is the size of what one `poll` returns, twice (its records and their bytes).
+//! abort. A record that is left out has its dead letter in the same part, so both modes deliver it by the rules for any record.
+//! The bound is the size of what one `poll` returns, twice (its records and their bytes).
 
-use super::error_rules::ErrorRules;
+use super::dead_letter::DeadLetterWriter;
+use super::error_rules::{ErrorRules, FailedStage, RecordProblem};
 use super::offset_buffer::OffsetBuffer;
 use super::teller::Teller;
 use super::topics::Topics;
@@ -24,7 +26,7 @@ use std::time::Instant;
 pub struct Part {
     /// The records, encoded.
     pub batches: Vec<StagedBatch>,
-    /// Records in `batches`.
+    /// Records in `batches`, without dead letters.
     pub records: u64,
     /// Bytes in `batches`.
     pub bytes: usize,
@@ -67,6 +69,17 @@ pub enum Tolerance {
     All,
 }
 
+/// The classes of a task's converters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConverterClasses {
+    /// For keys.
+    pub key: &'static str,
+    /// For values.
+    pub value: &'static str,
+    /// For header values.
+    pub header: &'static str,
+}
+
 /// The three converters of a task.
 pub struct Converters {
     /// For keys.
@@ -75,6 +88,8 @@ pub struct Converters {
     pub value: Box<dyn Converter>,
     /// For header values.
     pub header: Box<dyn Converter>,
+    /// Their classes.
+    pub classes: ConverterClasses,
 }
 
 /// Does the work of the module for one task.
@@ -83,6 +98,8 @@ pub struct Preparer {
     topics: Topics,
     stage: Stage,
     errors: ErrorRules,
+    /// Where records go that are left out.
+    dead_letters: Option<DeadLetterWriter>,
     /// Whether a skipped record was told.
     told: bool,
     delivery: Delivered,
@@ -138,6 +155,7 @@ impl Preparer {
             topics,
             stage,
             errors,
+            dead_letters: None,
             told: false,
             delivery,
             teller,
@@ -151,6 +169,23 @@ impl Preparer {
     /// From now on records are kept for `commit_record`.
     pub fn keep_records(&mut self) {
         self.keep_records = true;
+    }
+
+    /// From now on a record that is left out has a dead letter. Their topic is made, if it is missing.
+    ///
+    /// # Errors
+    /// When the topic can't be had.
+    pub async fn write_dead_letters(&mut self, writer: DeadLetterWriter) -> Result<(), TaskFailure> {
+        let topic = writer.topic().clone();
+        self.dead_letters = Some(writer);
+        self.dead_letter_topic(&topic, Instant::now()).await.map(|_| ())
+    }
+
+    async fn dead_letter_topic(&mut self, topic: &Arc<str>, now: Instant) -> Result<usize, TaskFailure> {
+        match self.topics.place(topic, now) {
+            Some(place) => Ok(place),
+            None => self.look_up(topic, now).await.map_err(|failure| failure.of_dead_letters(topic)),
+        }
     }
 
     /// Turns one poll's records into parts; the last part ends the batch, also when there was no record.
@@ -174,7 +209,16 @@ impl Preparer {
                 Some(topic) => topic,
                 None => self.look_up(&record.topic, now).await?,
             };
-            self.take_record(&mut part, record, topic, now_ms)?;
+            match self.encode(&record, topic, now_ms)? {
+                Ok(partition) => {
+                    part.records += 1;
+                    self.take_record(&mut part, record, Some((topic, partition)), true);
+                }
+                Err(problem) => {
+                    let to = self.leave_out(&record, &problem, (now, now_ms)).await?;
+                    self.take_record(&mut part, record, to, false);
+                }
+            }
             let ask = asks.after_record(place).map_err(|error| TaskFailure::failed(error.to_string()))?;
             if let Some(ask) = ask {
                 parts.push(self.finish(std::mem::replace(&mut part, Part::empty()), PartEnd::Record(ask)));
@@ -209,45 +253,76 @@ impl Preparer {
         self.topics.look_up(topic, now).await
     }
 
-    fn take_record(
-        &mut self,
-        part: &mut Part,
-        record: SourceRecord,
-        topic: usize,
-        now_ms: i64,
-    ) -> Result<(), TaskFailure> {
-        let to = match self.encode(&record, topic, now_ms)? {
-            Ok(partition) => Some(partition),
-            Err(problem) => {
-                self.tell_failure(&record, &problem);
-                if self.errors.tolerance == Tolerance::All {
-                    self.metrics.skipped(now_ms);
-                    None
-                } else {
-                    return Err(TaskFailure::failed(format!(
-                        "record for topic {:?} from {} can't be converted: {problem}",
-                        record.topic, record.source_partition
-                    )));
-                }
-            }
-        };
-        part.records += u64::from(to.is_some());
+    /// Notes that a record is dealt with, and where it or its dead letter went: topic, by place, and partition.
+    fn take_record(&mut self, part: &mut Part, record: SourceRecord, to: Option<(usize, u32)>, is_written: bool) {
         if !self.keep_records {
-            self.note_offset(part, record.source_partition, record.source_offset, topic, to);
-            return Ok(());
+            self.note_offset(part, record.source_partition, record.source_offset, to);
+            return;
         }
-        self.note_offset(part, record.source_partition.clone(), record.source_offset.clone(), topic, to);
-        part.kept.push((record, to.is_some()));
-        Ok(())
+        self.note_offset(part, record.source_partition.clone(), record.source_offset.clone(), to);
+        part.kept.push((record, is_written));
     }
 
-    fn tell_failure(&mut self, record: &SourceRecord, problem: &str) {
+    /// Leaves a record out, if that is tolerated; where its dead letter went, if there is one.
+    async fn leave_out(
+        &mut self,
+        record: &SourceRecord,
+        problem: &RecordProblem,
+        (now, now_ms): (Instant, i64),
+    ) -> Result<Option<(usize, u32)>, TaskFailure> {
+        self.tell_failure(record, problem);
+        if self.errors.tolerance == Tolerance::None {
+            return Err(TaskFailure::failed(failed(record, problem)));
+        }
+        let topic = self.dead_letters.as_ref().map(|writer| writer.topic().clone());
+        let to = match topic {
+            None => None,
+            Some(topic) => {
+                let place = self.dead_letter_topic(&topic, now).await?;
+                Some((place, self.append_dead_letter(record, problem, place, now_ms)?))
+            }
+        };
+        self.metrics.skipped(now_ms);
+        Ok(to)
+    }
+
+    /// The partition that the dead letter goes to. One that can't be written fails the task: nothing is left out without it.
+    fn append_dead_letter(
+        &mut self,
+        record: &SourceRecord,
+        problem: &RecordProblem,
+        place: usize,
+        now_ms: i64,
+    ) -> Result<u32, TaskFailure> {
+        let topic = self.topics.at(place);
+        let name = topic.name().clone();
+        let lost = |why: &dyn std::fmt::Display| {
+            let failed = failed(record, problem);
+            TaskFailure::failed(format!("{failed}; and no dead letter of it can be written to topic {name:?}: {why}"))
+        };
+        let Some(writer) = &self.dead_letters else { return Err(lost(&"there is no topic for them")) };
+        let letter = writer.letter(record, problem).map_err(|why| lost(&why))?;
+        let (key, value) = (letter.key.as_deref(), letter.value.as_deref());
+        let headers: Vec<Header<'_>> =
+            letter.headers.iter().map(|(key, value)| Header { key, value: value.as_deref() }).collect();
+        let partition = topic.choose(None, key, value.map_or(0, <[u8]>::len))?;
+        let at = record.timestamp_ms.unwrap_or(now_ms);
+        self.stage.append(&name, partition, at, key, value, &headers).map_err(|error| lost(&error))?;
+        self.metrics.dead_letter();
+        Ok(partition)
+    }
+
+    fn tell_failure(&mut self, record: &SourceRecord, problem: &RecordProblem) {
         if let Some(line) = self.errors.line(record, problem) {
             tracing::error!("{line}");
         } else if self.errors.tolerance == Tolerance::All && !std::mem::replace(&mut self.told, true) {
+            let fate = match &self.dead_letters {
+                None => "record skipped".to_owned(),
+                Some(writer) => format!("record left out, it goes to the dead letter topic {:?}", writer.topic()),
+            };
             tracing::warn!(
                 topic = %record.topic, source_partition = %record.source_partition,
-                "record skipped: {problem}; further ones are counted, and told with errors.log.enable=true"
+                "{fate}: {problem}; further ones are counted, and told with errors.log.enable=true"
             );
         }
     }
@@ -257,49 +332,54 @@ impl Preparer {
         part: &mut Part,
         partition: SourcePartition,
         offset: Option<SourceOffset>,
-        topic: usize,
-        to: Option<u32>,
+        to: Option<(usize, u32)>,
     ) {
         if self.delivery != Delivered::AtLeastOnce {
             part.offsets.put(partition, offset);
             return;
         }
-        let name = self.topics.at(topic).name();
+        let to = to.map(|(topic, partition)| (self.topics.at(topic).name(), partition));
         match part.submitted.last_mut() {
             Some(run)
                 if run.partition.same_instance(&partition)
-                    && run.to.as_ref().map(|(topic, partition)| (topic, *partition)) == to.map(|to| (name, to)) =>
+                    && run.to.as_ref().map(|(topic, partition)| (topic, *partition)) == to =>
             {
                 run.offset = offset;
             }
-            _ => part.submitted.push(Run { partition, offset, to: to.map(|to| (name.clone(), to)) }),
+            _ => part.submitted.push(Run { partition, offset, to: to.map(|(name, to)| (name.clone(), to)) }),
         }
     }
 
     /// The partition that the record goes to. The outer error fails the task; the inner one is the record's own and may be
     /// tolerated.
-    fn encode(&mut self, record: &SourceRecord, topic: usize, now_ms: i64) -> Result<Result<u32, String>, TaskFailure> {
+    fn encode(
+        &mut self,
+        record: &SourceRecord,
+        topic: usize,
+        now_ms: i64,
+    ) -> Result<Result<u32, RecordProblem>, TaskFailure> {
         let topic = self.topics.at(topic);
         let key_side = (record.key_schema.as_ref(), record.key.as_ref());
         let key = match convert(&*self.converters.key, &record.topic, key_side, &mut self.key) {
             Ok(presence) => present(presence, &self.key),
-            Err(problem) => return Ok(Err(format!("key: {problem}"))),
+            Err(message) => return Ok(Err(RecordProblem { stage: FailedStage::Key, message })),
         };
         let value_side = (record.value_schema.as_ref(), record.value.as_ref());
         let value = match convert(&*self.converters.value, &record.topic, value_side, &mut self.value) {
             Ok(presence) => present(presence, &self.value),
-            Err(problem) => return Ok(Err(format!("value: {problem}"))),
+            Err(message) => return Ok(Err(RecordProblem { stage: FailedStage::Value, message })),
         };
         let partition = topic.choose(record.kafka_partition, key, value.map_or(0, <[u8]>::len))?;
         let at = record.timestamp_ms.unwrap_or(now_ms);
         let name = topic.name();
-        let tolerant = self.errors.tolerance == Tolerance::All && self.delivery == Delivered::AtLeastOnce;
+        let tolerant = self.errors.tolerance == Tolerance::All
+            && (self.delivery == Delivered::AtLeastOnce || self.dead_letters.is_some());
         if record.headers.is_empty() {
             return appended(self.stage.append(name, partition, at, key, value, &[]), partition, tolerant);
         }
         let headers = match encode_headers(&*self.converters.header, record) {
             Ok(headers) => headers,
-            Err(problem) => return Ok(Err(problem)),
+            Err(message) => return Ok(Err(RecordProblem { stage: FailedStage::Header, message })),
         };
         let headers: Vec<Header<'_>> =
             headers.iter().map(|(key, value)| Header { key, value: value.as_deref() }).collect();
@@ -307,17 +387,23 @@ impl Preparer {
     }
 }
 
-/// A record that is too large is a failure to produce it: in a transaction never tolerated (KAFKA-13348).
+/// A record that is too large is a failure to produce it: in a transaction it may not be skipped (KAFKA-13348), but a dead letter of it
+/// may be small enough.
 fn appended(
     outcome: Result<(), StageError>,
     partition: u32,
     is_tolerant: bool,
-) -> Result<Result<u32, String>, TaskFailure> {
+) -> Result<Result<u32, RecordProblem>, TaskFailure> {
     match outcome {
         Ok(()) => Ok(Ok(partition)),
-        Err(error) if is_tolerant => Ok(Err(error.to_string())),
+        Err(error) if is_tolerant => Ok(Err(RecordProblem { stage: FailedStage::Produce, message: error.to_string() })),
         Err(error) => Err(error.into()),
     }
+}
+
+fn failed(record: &SourceRecord, problem: &RecordProblem) -> String {
+    let what = if problem.stage == FailedStage::Produce { "sent" } else { "converted" };
+    format!("record for topic {:?} from {} can't be {what}: {problem}", record.topic, record.source_partition)
 }
 
 type EncodedHeader<'a> = (&'a str, Option<Bytes>);

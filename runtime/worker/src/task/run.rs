@@ -10,7 +10,7 @@ use super::at_least_once::{AtLeastOnce, Parts};
 use super::boundary::{Boundary, BoundaryState};
 use super::epochs;
 use super::exactly_once::ExactlyOnce;
-use super::life::{Sides, Work, start};
+use super::life::{Outlet, Sides, Work, start};
 use super::ownership::lost_or_superseded;
 use super::prepare::Delivered;
 use super::stores::{self, OwnTopic};
@@ -185,14 +185,17 @@ async fn live(
     let sides = Sides {
         offsets: offsets.reader(),
         transaction,
-        stage: producer.stage(),
-        sticky_bytes: clients.producer.batch_bytes,
-        delivery: Delivered::InTransactions { own_offsets_topic: offsets.topic().clone() },
-        admin: stores::other_admin(spec, cluster)?,
+        outlet: Outlet {
+            stage: producer.stage(),
+            sticky_bytes: clients.producer.batch_bytes,
+            delivery: Delivered::InTransactions { own_offsets_topic: offsets.topic().clone() },
+            admin: stores::other_admin(spec, cluster)?,
+        },
     };
     let started = start(spec, target, cluster, sides).await?;
     let boundary = BoundaryState::new(spec.connector.boundary, clients.producer.transaction_timeout, Instant::now());
-    let work = ExactlyOnce::new(producer.clone(), offsets, boundary, started.notices.clone(), spec.metrics.clone());
+    let work = ExactlyOnce::new(producer.clone(), offsets, boundary, started.notices.clone(), spec.metrics.clone())
+        .with_dead_letters(dead_letter_topic(spec));
     started.live(Work::ExactlyOnce(Box::new(work)), spec).run(stop).await
 }
 
@@ -260,10 +263,12 @@ async fn live_plainly(
     let sides = Sides {
         offsets: offsets.reader(),
         transaction: None,
-        stage: producer.stage(),
-        sticky_bytes: clients.producer.batch_bytes,
-        delivery: Delivered::AtLeastOnce,
-        admin: stores::other_admin(spec, cluster)?,
+        outlet: Outlet {
+            stage: producer.stage(),
+            sticky_bytes: clients.producer.batch_bytes,
+            delivery: Delivered::AtLeastOnce,
+            admin: stores::other_admin(spec, cluster)?,
+        },
     };
     let started = start(spec, target, cluster, sides).await?;
     let work = AtLeastOnce::new(Parts {
@@ -273,10 +278,15 @@ async fn live_plainly(
         notices: started.notices.clone(),
         metrics: spec.metrics.clone(),
         tolerance: spec.connector.errors.tolerance,
+        dead_letters: dead_letter_topic(spec),
         flush_interval: spec.worker.offset_flush_interval,
         flush_timeout: spec.worker.offset_flush_timeout,
     });
     started.live(Work::AtLeastOnce(Box::new(work)), spec).run(stop).await
+}
+
+fn dead_letter_topic(spec: &TaskSpec) -> Option<Arc<str>> {
+    spec.connector.dead_letters.as_ref().map(|letters| letters.topic.clone())
 }
 
 /// What a person can do about a failure, where the brokers' words alone don't say it.

@@ -2,15 +2,18 @@
 //!
 //! A missing topic is made by the first `topic.creation.*` group that matches (KIP-158). Without such groups it is made with
 //! the broker's defaults, if the broker would make topics by itself (`auto.create.topics.enable`), because that is what
-//! happens to a Java worker; where the operator switched that off, the task fails and says what to do. Bound: as many
-//! entries as the connector names topics, at most [`TOPICS_MAX`].
+//! happens to a Java worker; where the operator switched that off, the task fails and says what to do. The dead letter topic is
+//! made with one partition and its own replication factor, as Java's sinks do. Bound: as many entries as the connector names
+//! topics, at most [`TOPICS_MAX`].
 
 use crate::acl::{self, Resource};
+use crate::config::dead_letters::{self, DeadLetters};
 use crate::config::topic_creation::TopicCreation;
 use crate::error::TaskFailure;
 use oncewire_client::admin::{Admin, NewTopic};
 use oncewire_client::cluster::Cluster;
 use oncewire_client::config::ClientConfig;
+use oncewire_client::error::Error;
 use oncewire_client::producer::Partitioner;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -58,6 +61,7 @@ pub struct Topics {
     /// Who makes topics, where that is another client than the producer's.
     admin: Option<ClientConfig>,
     creation: TopicCreation,
+    dead_letters: Option<DeadLetters>,
     known: Vec<Topic>,
     places: HashMap<Arc<str>, usize>,
     /// Where the topic of the record before is: runs of one topic skip the hash.
@@ -75,7 +79,24 @@ impl Topics {
         sticky_bytes: usize,
         seed: u64,
     ) -> Self {
-        Self { cluster, admin, creation, known: Vec::new(), places: HashMap::new(), last: 0, sticky_bytes, seed }
+        Self {
+            cluster,
+            admin,
+            creation,
+            dead_letters: None,
+            known: Vec::new(),
+            places: HashMap::new(),
+            last: 0,
+            sticky_bytes,
+            seed,
+        }
+    }
+
+    /// One of them may be this one.
+    #[must_use]
+    pub fn with_dead_letters(mut self, dead_letters: Option<DeadLetters>) -> Self {
+        self.dead_letters = dead_letters;
+        self
     }
 
     /// Where the topic is, for [`Topics::at`]; `None` when it was not looked up within the last minutes.
@@ -96,7 +117,13 @@ impl Topics {
     /// # Errors
     /// When it does not exist and can't be made, or can't be asked for.
     pub async fn look_up(&mut self, name: &Arc<str>, now: Instant) -> Result<usize, TaskFailure> {
-        let partitions = match self.cluster.topic(name).await? {
+        let found = self.cluster.topic(name).await.map_err(|error| {
+            let advice = advice(&error, name);
+            let failure = TaskFailure::from(error);
+            let message = format!("{}{advice}", failure.message());
+            failure.with_message(message)
+        })?;
+        let partitions = match found {
             Some(metadata) => metadata.partitions.len(),
             None => self.make(name).await?,
         };
@@ -135,40 +162,41 @@ impl Topics {
 
     async fn make_by(&self, cluster: &Cluster, name: &Arc<str>) -> Result<(), TaskFailure> {
         let admin = Admin::new(cluster.clone());
-        let wanted = match self.creation.rule_for(name) {
-            Some(rule) => NewTopic {
-                name: name.to_string(),
-                partitions: rule.partitions,
-                replication_factor: rule.replication_factor,
-                configs: rule.configs.clone(),
-            },
-            None if broker_makes_topics(cluster, &admin).await => NewTopic {
-                name: name.to_string(),
-                partitions: None,
-                replication_factor: None,
-                configs: BTreeMap::new(),
-            },
-            None => {
-                return Err(TaskFailure::failed(format!(
-                    "topic {name:?} does not exist and the brokers do not make topics by themselves; create it, or set \
-                     topic.creation.default.partitions and topic.creation.default.replication.factor in the connector"
-                )));
-            }
+        let of_dead_letters = self.dead_letters.as_ref().filter(|letters| letters.topic == *name);
+        let mut wanted =
+            NewTopic { name: name.to_string(), partitions: None, replication_factor: None, configs: BTreeMap::new() };
+        if let Some(letters) = of_dead_letters {
+            wanted.partitions = Some(1);
+            wanted.replication_factor = letters.replication_factor;
+        } else if let Some(rule) = self.creation.rule_for(name) {
+            wanted.partitions = rule.partitions;
+            wanted.replication_factor = rule.replication_factor;
+            wanted.configs = rule.configs.clone();
+        } else if !broker_makes_topics(cluster, &admin).await {
+            return Err(TaskFailure::failed(format!(
+                "topic {name:?} does not exist and the brokers do not make topics by themselves; create it, or set \
+                 topic.creation.default.partitions and topic.creation.default.replication.factor in the connector"
+            )));
+        }
+        let properties = match of_dead_letters {
+            Some(_) => dead_letters::REPLICATION_FACTOR,
+            None => "the connector's topic.creation.* properties",
         };
         let outcome = admin.create_topic(&wanted).await.map_err(|error| {
+            let advice = advice(&error, name);
             TaskFailure::failed(format!(
-                "topic {name:?} does not exist and can't be made ({error}); create it, or change the connector's \
-                 topic.creation.* properties{}",
-                error
-                    .code()
-                    .and_then(|code| acl::advice(code, &Resource::DataTopic(name)))
-                    .map(|advice| format!("; {advice}"))
-                    .unwrap_or_default()
+                "topic {name:?} does not exist and can't be made ({error}); create it, or change {properties}{advice}"
             ))
         })?;
         tracing::info!(topic = %name, ?outcome, "topic is there");
         Ok(())
     }
+}
+
+/// What to grant, where that is what is missing.
+fn advice(error: &Error, topic: &str) -> String {
+    let advice = error.code().and_then(|code| acl::advice(code, &Resource::DataTopic(topic)));
+    advice.map(|advice| format!("; {advice}")).unwrap_or_default()
 }
 
 /// Whether a Java worker's producer would have found the topic made for it. Brokers that don't tell are asked to make it.

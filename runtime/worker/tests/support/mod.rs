@@ -9,6 +9,7 @@ pub use script::{Event, Script, Step, forget, record, register};
 
 use oncewire_api::plugin::{Plugin, PluginFactory, PluginRegistry};
 use oncewire_api::{Properties, StopTrigger, stop_signal};
+use oncewire_client::batch::Record;
 use oncewire_client::cluster::Cluster;
 use oncewire_client::config::ClientConfig;
 use oncewire_client::error::Error;
@@ -131,6 +132,15 @@ impl Stand {
 
     /// Keys and values of a topic that read_committed shows.
     pub async fn read(&self, topic: &str) -> Vec<(String, Option<String>)> {
+        let text = |bytes: &bytes::Bytes| String::from_utf8_lossy(bytes).into_owned();
+        let records = self.records(topic).await.into_iter();
+        records
+            .map(|record| (record.key.as_ref().map(text).unwrap_or_default(), record.value.as_ref().map(text)))
+            .collect()
+    }
+
+    /// The records of a topic that read_committed shows.
+    pub async fn records(&self, topic: &str) -> Vec<Record> {
         let cluster = self.cluster().await;
         let options = ReaderOptions { isolation: Isolation::Committed, ..ReaderOptions::default() };
         let mut reader = match LogReader::open(&cluster, topic, options).await {
@@ -143,16 +153,7 @@ impl Stand {
         };
         let mut found = Vec::new();
         let deadline = tokio::time::Instant::now() + PATIENCE;
-        let text = |bytes: &bytes::Bytes| String::from_utf8_lossy(bytes).into_owned();
-        reader
-            .read_to_end(deadline, |_, records| {
-                let pairs = records
-                    .iter()
-                    .map(|record| (record.key.as_ref().map(text).unwrap_or_default(), record.value.as_ref().map(text)));
-                found.extend(pairs);
-            })
-            .await
-            .expect("the topic is read to its end");
+        reader.read_to_end(deadline, |_, records| found.extend(records)).await.expect("the topic is read to its end");
         cluster.close().await;
         found
     }
