@@ -299,12 +299,9 @@ impl fmt::Display for Error {
             }
             Self::NoBroker { attempts } => {
                 f.write_str("no broker answered")?;
-                for (index, (peer, error)) in attempts.iter().enumerate() {
-                    f.write_str(if index == 0 { ": " } else { "; " })?;
-                    match error.as_ref() {
-                        Self::Connect { failure, .. } => write!(f, "{peer}: {failure}")?,
-                        other => write!(f, "{peer}: {other}")?,
-                    }
+                for (index, (failure, peers)) in by_failure(attempts).into_iter().enumerate() {
+                    let before = if index == 0 { ": " } else { "; " };
+                    write!(f, "{before}{}: {failure}", peers.join(", "))?;
                 }
                 Ok(())
             }
@@ -320,6 +317,24 @@ impl fmt::Display for Error {
             Self::Encode { api, what } => write!(f, "a {api} request could not be encoded: {what}"),
         }
     }
+}
+
+/// Who met each failure, in the order of the first: brokers that are away meet the same one, and a broker that is a bootstrap
+/// server too is tried as both.
+fn by_failure(attempts: &[(String, Arc<Error>)]) -> Vec<(String, Vec<&str>)> {
+    let mut failures: Vec<(String, Vec<&str>)> = Vec::new();
+    for (peer, error) in attempts {
+        let failure = match error.as_ref() {
+            Error::Connect { failure, .. } => failure.to_string(),
+            other => other.to_string(),
+        };
+        match failures.iter_mut().find(|(known, _)| *known == failure) {
+            Some((_, peers)) if peers.contains(&peer.as_str()) => {}
+            Some((_, peers)) => peers.push(peer),
+            None => failures.push((failure, vec![peer])),
+        }
+    }
+    failures
 }
 
 impl std::error::Error for Error {
@@ -413,5 +428,25 @@ pub(crate) fn peer_name(node: Option<i32>, address: &BrokerAddress) -> String {
     match node {
         Some(node) => format!("node {node} at {address}"),
         None => format!("bootstrap server {address}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn brokers_that_met_the_same_are_named_together_and_once() {
+        let refused = |peer: &str| {
+            let error = Error::Connect { peer: peer.to_owned(), failure: ConnectFailure::Refused };
+            (peer.to_owned(), Arc::new(error))
+        };
+        let silent = ConnectFailure::TimedOut { after: Duration::from_secs(10) };
+        let late = Error::Connect { peer: "c:3".to_owned(), failure: silent };
+        let attempts = vec![refused("a:1"), ("c:3".to_owned(), Arc::new(late)), refused("b:2"), refused("a:1")];
+        let text = Error::NoBroker { attempts }.to_string();
+        assert!(text.starts_with("no broker answered: a:1, b:2: connection refused; "), "{text}");
+        assert!(text.contains("; c:3: no answer within 10000 ms"), "{text}");
+        assert_eq!(text.matches("a:1").count(), 1, "{text}");
     }
 }

@@ -3,6 +3,7 @@
 pub mod admin;
 pub mod batch;
 pub mod cluster;
+pub mod complaint;
 pub mod config;
 pub mod error;
 pub mod group;

@@ -22,6 +22,9 @@ use crate::net::{Connection, Established, Peer, Security, establish};
 /// Doublings of the set-up timeout; its configured maximum is reached long before.
 const SETUP_DOUBLINGS_MAX: u32 = 16;
 
+/// A slot that failed and was not tried again for this long is not tried any more, and says nothing about its peer: 60 s.
+const GIVEN_UP_AFTER: Duration = Duration::from_secs(60);
+
 /// Whom a slot leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum PeerKey {
@@ -69,6 +72,8 @@ struct SlotState {
     retry_at: Option<Instant>,
     /// Whether this peer was ever reached: only then its loss is news for an operator.
     reached: bool,
+    /// Whether its loss was told, so that its return is too.
+    told: bool,
 }
 
 impl Connections {
@@ -104,7 +109,7 @@ impl Connections {
         match self.open(peer, purpose, address, config, failures).await {
             Ok(connection) => {
                 let mut state = slot.lock();
-                if state.reached && failures > 0 {
+                if state.told {
                     tracing::info!(%address, ?purpose, failures, "broker is reachable again");
                 }
                 let live = Some((address.clone(), connection.clone()));
@@ -113,11 +118,13 @@ impl Connections {
             }
             Err(error) => {
                 let backoff = Backoff::new(config.reconnect_backoff, config.reconnect_backoff_max);
+                let is_news = failures == 0 && !self.is_told(peer, Instant::now());
                 let mut state = slot.lock();
                 state.live = None;
                 state.failures = failures.saturating_add(1);
                 state.retry_at = Some(Instant::now() + backoff.delay(state.failures, random()));
-                if failures == 0 && (state.reached || error.hints_at_configuration()) {
+                if is_news && (state.reached || error.hints_at_configuration()) {
+                    state.told = true;
                     tracing::warn!(?purpose, "broker is away, trying on: {error}");
                 } else {
                     tracing::debug!(?purpose, failures = state.failures, %error, "connecting failed");
@@ -180,6 +187,16 @@ impl Connections {
             None if state.failures > 0 => Readiness::Failed,
             None => Readiness::Untried,
         }
+    }
+
+    /// Whether it was told that the peer is away, by a connection of whatever purpose that is still tried: a broker that goes is
+    /// told once, and not by each of the connections to it.
+    fn is_told(&self, peer: PeerKey, now: Instant) -> bool {
+        let slots = self.lock_slots();
+        slots.iter().filter(|((other, _), _)| *other == peer).any(|(_, slot)| {
+            let state = slot.lock();
+            state.told && state.retry_at.is_some_and(|retry_at| retry_at + GIVEN_UP_AFTER > now)
+        })
     }
 
     /// Ends the connections of one purpose; their tasks are joined later.

@@ -98,7 +98,7 @@ impl GroupMember {
             self.shared.input.notify_one();
         }
         if let Some(GroupEvent::Lost { cause }) = &event {
-            tracing::warn!(group_id = self.config.group_id, "the group's assignment is void: {cause}");
+            tracing::debug!(group_id = self.config.group_id, "the group's assignment is void: {cause}");
         }
         event
     }

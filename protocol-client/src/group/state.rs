@@ -408,7 +408,7 @@ impl Machine {
         }
         let after = self.config.heartbeat_interval;
         let what = format!("finding the coordinator of group '{}'", self.config.group_id);
-        self.failed = Some(Error::Timeout { what, after, last: self.lookup_error.take().map(Arc::new) });
+        self.failed = Some(Error::Timeout { what, after, last: self.lookup_error.clone().map(Arc::new) });
     }
 
     /// The owner is stuck: others shall have its work. Whoever does not ask cannot be told before it does.
