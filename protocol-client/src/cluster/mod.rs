@@ -12,6 +12,7 @@
 //! Left out: fetch sessions, follower fetching.
 
 mod connections;
+mod contact;
 mod coordinator;
 mod metadata;
 mod reach;
@@ -75,18 +76,8 @@ impl Inner {
 }
 
 impl Cluster {
-    /// Reaches the cluster through its bootstrap servers and learns its brokers.
-    ///
-    /// Tries all servers, again and again, until `default.api.timeout.ms`; but a mistake that waiting cannot mend (a TLS
-    /// port, a port that is not Kafka's) on every server ends it at once.
-    ///
-    /// # Errors
-    /// [`Error::NoBroker`] or [`Error::Timeout`] naming each server and what it met; [`Error::Config`] for a trust or key
-    /// store that cannot be used.
-    ///
-    /// # Cancel safety
-    /// Dropping the future closes what was opened.
-    pub async fn connect(config: ClientConfig) -> Result<Self, Error> {
+    /// A handle that has asked nobody yet.
+    async fn unconnected(config: ClientConfig) -> Result<Self, Error> {
         let features = FeatureLevel { level: 0, epoch: -1 };
         let security = Security::load(&config).await?;
         let inner = Inner {
@@ -99,15 +90,7 @@ impl Cluster {
             readers: AtomicU32::new(0),
             members: AtomicU32::new(0),
         };
-        let cluster = Self { inner: Arc::new(inner) };
-        let mut retry = cluster.retry("connecting to the cluster", cluster.patience());
-        loop {
-            match cluster.refresh(&[]).await {
-                Ok(()) => return Ok(cluster),
-                Err(error) if error.retriable() => retry.pause(error).await?,
-                Err(error) => return Err(error),
-            }
-        }
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// The settings it was made with.

@@ -80,7 +80,7 @@ pub(crate) async fn reach(bootstrap_server: &str) -> Result<Cluster, Stop> {
     let mut config =
         ClientConfig::new(bootstrap_server).map_err(|error| Stop::usage(format!("--bootstrap-server: {error}")))?;
     config.default_api_timeout = REACH_TIMEOUT;
-    Cluster::connect(config).await.map_err(|error| Stop::not_started(error.to_string()))
+    Cluster::connect_aloud(config).await.map_err(|error| Stop::not_started(error.to_string()))
 }
 
 async fn print(cluster: &Cluster, args: &ConsumeArgs) -> Result<Exit, Stop> {

@@ -147,11 +147,12 @@ impl Prepared {
         let url = rest.advertised_url().to_owned();
         let worker_id = worker_id(&url);
         // What does not need the other goes on at the same time: REST answers when all is read.
-        let (cluster, group_cluster) = tokio::join!(
-            self.connect(clients::client(&config, "shared-admin")),
-            self.connect(clients::group_client(&config, &worker_id)),
-        );
-        let (cluster, group_cluster) = (cluster?, group_cluster?);
+        let shared = clients::client(&config, "shared-admin").map_err(failed)?;
+        let group = clients::group_client(&config, &worker_id).map_err(failed)?;
+        // One of the two says what it waits for.
+        let (cluster, group_cluster) = tokio::join!(Cluster::connect_aloud(shared), Cluster::connect(group));
+        let not_reached = |error: oncewire_client::error::Error| StartError::Start(error.to_string());
+        let (cluster, group_cluster) = (cluster.map_err(not_reached)?, group_cluster.map_err(not_reached)?);
         let (configs, statuses) = tokio::join!(self.config_topic(&cluster), self.status_topic(&cluster));
         let view = View::new(configs?, statuses?);
         let told = Told::new(
@@ -192,14 +193,6 @@ impl Prepared {
         let herder = tokio::spawn(Tick::new(parts).run(queue, stop));
         rest.serve(Arc::new(handle));
         Ok(Running { rest, view, herder, clusters: vec![cluster, group_cluster] })
-    }
-
-    async fn connect(
-        &self,
-        client: Result<oncewire_client::config::ClientConfig, String>,
-    ) -> Result<Cluster, StartError> {
-        let client = client.map_err(StartError::Start)?;
-        Cluster::connect(client).await.map_err(|error| StartError::Start(error.to_string()))
     }
 
     async fn config_topic(&self, cluster: &Cluster) -> Result<ConfigTopic, StartError> {

@@ -135,6 +135,16 @@ fn an_address_where_nothing_listens_is_named() {
 }
 
 #[test]
+fn a_start_that_waits_for_a_broker_says_so_soon() {
+    let address = format!("127.0.0.1:{}", free_port());
+    let mut process = Job::new("waits", &address).worker("default.api.timeout.ms", "60000").start();
+    wait_for_log(&process, "trying for another");
+    assert_says(&process.log(), &[&address, "default.api.timeout.ms", "refused"]);
+    process.signal(Signal::Terminate);
+    assert_eq!(process.wait(PATIENCE / 2).code(), Some(0), "it need not be waited for:\n{}", process.log());
+}
+
+#[test]
 fn a_host_that_does_not_exist_is_named() {
     let mut job = Job::new("nohost", "no-such-host.invalid:9092").worker("default.api.timeout.ms", "1500");
     assert_ends(&mut job.start(), NOT_STARTED, &["no-such-host.invalid", "resolved"]);

@@ -67,7 +67,7 @@ impl Story {
         };
         let mut client = ClientConfig::new(&bootstrap).map_err(|error| Stop::usage(error.to_string()))?;
         client.default_api_timeout = Duration::from_secs(15);
-        let cluster = Cluster::connect(client).await.map_err(|error| Stop::not_started(error.to_string()))?;
+        let cluster = Cluster::connect_aloud(client).await.map_err(|error| Stop::not_started(error.to_string()))?;
         let new_topic =
             NewTopic { name: topic.clone(), partitions: Some(1), replication_factor: None, configs: BTreeMap::new() };
         let made = Admin::new(cluster.clone()).create_topic(&new_topic).await;

@@ -101,7 +101,10 @@ pub async fn run(
         }
         Delivery::ExactlyOnce(_) | Delivery::Distributed { .. } => None,
     };
-    let cluster = connect(&worker).await?;
+    let cluster = tokio::select! {
+        connected = connect(&worker) => connected?,
+        () = stop.stopped() => return Ok(Ends::new()),
+    };
     let place = Place { worker, registry, cluster, file, stop };
     let mut tasks = JoinSet::new();
     let mut connectors = Vec::new();
@@ -166,7 +169,7 @@ fn check(
 
 async fn connect(worker: &WorkerConfig) -> Result<Cluster, StartError> {
     let client = worker_client(worker).map_err(|problem| ConfigErrors::one("worker", problem))?;
-    let cluster = Cluster::connect(client).await.map_err(|error| StartError::Cluster(error.to_string()))?;
+    let cluster = Cluster::connect_aloud(client).await.map_err(|error| StartError::Cluster(error.to_string()))?;
     if let Delivery::ExactlyOnce(topic) = &worker.delivery {
         offset_topic::ensure(&cluster, topic).await.map_err(|failure| StartError::Cluster(failure.to_string()))?;
     }
