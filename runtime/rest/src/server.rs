@@ -5,11 +5,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use oncewire_client::complaint::Complaint;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -172,7 +173,7 @@ async fn accept(
     mut stopped: watch::Receiver<bool>,
 ) {
     let mut connections = JoinSet::new();
-    let on = stopped.clone();
+    let (on, mut complaint) = (stopped.clone(), Complaint::default());
     loop {
         tokio::select! {
             // An error means that the server is gone.
@@ -180,11 +181,16 @@ async fn accept(
             Some(_) = connections.join_next() => {}
             (permit, accepted) = next(&listener.socket, &limit) => match accepted {
                 Ok((stream, _)) => {
+                    if let Some(after) = complaint.over(Instant::now()) {
+                        tracing::info!("connections are accepted again after {:.1} s", after.as_secs_f32());
+                    }
                     let connection = connection(stream, listener.tls.clone(), listener.door, Arc::clone(&shared), on.clone(), permit);
                     connections.spawn(connection);
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
+                    if let Some(told) = complaint.failed(Instant::now(), &error.to_string()) {
+                        tracing::warn!("connections can't be accepted{told}: {error}");
+                    }
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             },

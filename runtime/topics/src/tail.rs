@@ -10,6 +10,7 @@
 use crate::error::TopicError;
 use oncewire_client::batch::Record;
 use oncewire_client::cluster::Cluster;
+use oncewire_client::complaint::Complaint;
 use oncewire_client::error::Error;
 use oncewire_client::reader::{Isolation, LogReader, ReaderEvent, ReaderOptions};
 use std::sync::{Mutex, PoisonError};
@@ -91,7 +92,14 @@ impl Tail {
         let topic = reader.topic().name.clone();
         let (asks, receiver) = mpsc::channel(ASKS_MAX);
         let (stop, stopped) = watch::channel(false);
-        let following = Following { reader, sink, waiting: Vec::new(), queued: Vec::new(), trouble: None, pause: None };
+        let following = Following {
+            reader,
+            sink,
+            waiting: Vec::new(),
+            queued: Vec::new(),
+            trouble: Complaint::default(),
+            pause: None,
+        };
         let task = tokio::spawn(run(following, receiver, stopped));
         Self { topic, asks, stop, task: Mutex::new(Some(task)) }
     }
@@ -131,7 +139,8 @@ struct Following<S> {
     waiting: Vec<Ask>,
     /// They came after it was taken, and wait for the next one.
     queued: Vec<Ask>,
-    trouble: Option<String>,
+    /// Why it can't be read, as far as that was told.
+    trouble: Complaint,
     /// When the next attempt is due after a failure.
     pause: Option<Instant>,
 }
@@ -202,16 +211,22 @@ impl<S: FnMut(Tailed)> Following<S> {
         let cause = error.to_string();
         self.waiting.append(&mut self.queued);
         self.answer(&Err(cause.clone()));
-        if self.trouble.is_none() {
-            tracing::error!(topic = self.reader.topic().name, "the topic can't be followed, trying again: {cause}");
-            (self.sink)(Tailed::Trouble(cause.clone()));
+        let is_news = !self.trouble.is_on();
+        if let Some(told) = self.trouble.failed(Instant::now().into_std(), &cause) {
+            tracing::error!(
+                topic = self.reader.topic().name,
+                "the topic can't be followed{told}, trying again: {cause}"
+            );
         }
-        self.trouble = Some(cause);
+        if is_news {
+            (self.sink)(Tailed::Trouble(cause));
+        }
     }
 
     fn mended(&mut self) {
-        if self.trouble.take().is_some() {
-            tracing::info!(topic = self.reader.topic().name, "the topic can be followed again");
+        if let Some(after) = self.trouble.over(Instant::now().into_std()) {
+            let (topic, after) = (&self.reader.topic().name, after.as_secs_f32());
+            tracing::info!(topic, "the topic can be followed again after {after:.1} s");
         }
     }
 

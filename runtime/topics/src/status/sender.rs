@@ -5,11 +5,12 @@
 
 use super::topic::Shared;
 use crate::clock::now_ms;
+use oncewire_client::complaint::Complaint;
 use oncewire_client::producer::{Delivery, PlainProducer, ProducerError, partition_for_key};
 use oncewire_client::wire::error_code::{Retry, retry};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
@@ -27,12 +28,13 @@ pub(super) async fn run(
     shared: Arc<Shared>,
     mut stopped: watch::Receiver<bool>,
 ) {
+    let mut complaint = Complaint::default();
     loop {
         tokio::select! {
             biased;
             // Also when the handle is gone.
             _ = stopped.wait_for(|stopped| *stopped) => break,
-            () = round(&topic, &producer, &shared) => {}
+            () = round(&topic, &producer, &shared, &mut complaint) => {}
         }
     }
     if let Err(error) = producer.close(CLOSE_PATIENCE).await {
@@ -41,13 +43,13 @@ pub(super) async fn run(
 }
 
 /// Waits for something to write, and writes it.
-async fn round(topic: &Arc<str>, producer: &PlainProducer, shared: &Shared) {
+async fn round(topic: &Arc<str>, producer: &PlainProducer, shared: &Shared, complaint: &mut Complaint) {
     shared.wait(|outbox| outbox.has_waiting()).await;
     let writes = shared.lock().outbox.start();
     let failed = match producer.partitions(topic).await {
-        Ok(count) => send(topic, producer, by_partition(writes, count)).await,
+        Ok(count) => send(topic, producer, by_partition(writes, count), complaint).await,
         Err(error) => {
-            tracing::debug!("the partitions of the status topic are not known: {error}");
+            not_yet(complaint, writes.len(), &error);
             writes.into_iter().map(|(key, _)| key).collect()
         }
     };
@@ -55,6 +57,15 @@ async fn round(topic: &Arc<str>, producer: &PlainProducer, shared: &Shared) {
     shared.sent(&failed);
     if !is_well {
         sleep(RETRY_PAUSE).await;
+    } else if let Some(after) = complaint.over(Instant::now()) {
+        tracing::info!("statuses are written again after {:.1} s", after.as_secs_f32());
+    }
+}
+
+/// Says that statuses wait, unless that was said a moment ago.
+fn not_yet(complaint: &mut Complaint, keys: usize, error: &ProducerError) {
+    if let Some(told) = complaint.failed(Instant::now(), &error.to_string()) {
+        tracing::warn!(keys, "statuses were not written yet{told}: {error}");
     }
 }
 
@@ -67,7 +78,12 @@ fn by_partition(writes: Vec<(String, Option<Vec<u8>>)>, count: u32) -> Partition
 }
 
 /// Writes and waits. The keys that may be tried again.
-async fn send(topic: &Arc<str>, producer: &PlainProducer, partitions: Partitions) -> Vec<String> {
+async fn send(
+    topic: &Arc<str>,
+    producer: &PlainProducer,
+    partitions: Partitions,
+    complaint: &mut Complaint,
+) -> Vec<String> {
     let mut failed = Vec::new();
     let mut deliveries: Vec<(Vec<String>, Delivery)> = Vec::new();
     for (partition, writes) in partitions {
@@ -82,21 +98,21 @@ async fn send(topic: &Arc<str>, producer: &PlainProducer, partitions: Partitions
         }
         match producer.send(stage.seal()).await {
             Ok(delivery) => deliveries.push((keys, delivery)),
-            Err(error) => failed.extend(told(keys, &error)),
+            Err(error) => failed.extend(told(keys, &error, complaint)),
         }
     }
     for (keys, delivery) in deliveries {
         if let Err(error) = delivery.wait().await {
-            failed.extend(told(keys, &error));
+            failed.extend(told(keys, &error, complaint));
         }
     }
     failed
 }
 
 /// Logs a failure; the keys that may be tried again.
-fn told(keys: Vec<String>, error: &ProducerError) -> Vec<String> {
+fn told(keys: Vec<String>, error: &ProducerError, complaint: &mut Complaint) -> Vec<String> {
     if may_pass(error) {
-        tracing::warn!(keys = keys.len(), "statuses were not written yet: {error}");
+        not_yet(complaint, keys.len(), error);
         return keys;
     }
     tracing::error!(keys = ?keys, "statuses were not written: {error}");

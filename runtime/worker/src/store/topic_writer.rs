@@ -7,10 +7,11 @@
 use super::connector_offsets::StoredRecord;
 use bytes::Bytes;
 use oncewire_client::cluster::Cluster;
+use oncewire_client::complaint::Complaint;
 use oncewire_client::producer::{PlainConfig, PlainProducer, Stage, partition_for_key};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
@@ -46,7 +47,8 @@ impl TopicWriter {
         let (writes, asked) = mpsc::channel(WRITES_MAX);
         let (copies, wake) = (Copies::default(), Arc::new(Notify::new()));
         let producer = PlainProducer::new(cluster, config);
-        let writing = Writing { topic: topic.into(), stage: producer.stage(), producer, copies: copies.clone() };
+        let (stage, complaint) = (producer.stage(), Complaint::default());
+        let writing = Writing { topic: topic.into(), stage, producer, copies: copies.clone(), complaint };
         let task = tokio::spawn(writing.run(asked, wake.clone()));
         Self { writes, copies, wake, writing: Arc::new(Mutex::new(Some(task))) }
     }
@@ -123,6 +125,8 @@ struct Writing {
     stage: Stage,
     producer: PlainProducer,
     copies: Copies,
+    /// What was told of copies that failed.
+    complaint: Complaint,
 }
 
 impl Writing {
@@ -137,11 +141,28 @@ impl Writing {
                 () = wake.notified() => {
                     let copies = std::mem::take(&mut *self.copies.lock().unwrap_or_else(PoisonError::into_inner));
                     let count = copies.len();
-                    if let Err(problem) = self.write(copies.into_iter().collect()).await {
-                        tracing::warn!("{count} offsets were not copied to the worker's offsets topic: {problem}");
-                    }
+                    let copied = self.write(copies.into_iter().collect()).await;
+                    self.tell(count, copied);
                 }
             }
+        }
+    }
+
+    /// Every commit makes copies, so what keeps them from being written would be told as often.
+    fn tell(&mut self, count: usize, copied: Result<(), String>) {
+        match copied {
+            Err(problem) => {
+                if let Some(told) = self.complaint.failed(Instant::now(), &problem) {
+                    tracing::warn!("{count} offsets were not copied to the worker's offsets topic{told}: {problem}");
+                }
+            }
+            Ok(()) if count > 0 => {
+                if let Some(after) = self.complaint.over(Instant::now()) {
+                    let after = after.as_secs_f32();
+                    tracing::info!("offsets are copied to the worker's offsets topic again after {after:.1} s");
+                }
+            }
+            Ok(()) => {}
         }
     }
 

@@ -11,6 +11,7 @@ use crate::error::TaskFailure;
 use crate::metrics::TaskMetrics;
 use crate::worker::status::State;
 use oncewire_api::{Boundary as Ask, SourceTask, StopSignal, TaskError, TransactionContext};
+use oncewire_client::complaint::Complaint;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
@@ -82,6 +83,7 @@ impl Ahead {
 
     async fn work(&mut self) -> Result<(), TaskFailure> {
         let room = Arc::new(Semaphore::new(BYTES_AHEAD_MAX as usize));
+        let mut complaint = Complaint::default();
         while !self.stop.is_stopped() {
             self.notices.deliver(&mut *self.task).await;
             if *self.target.borrow() == Target::Paused && !self.wait_out_pause().await {
@@ -89,9 +91,17 @@ impl Ahead {
             }
             let asked = Instant::now();
             let polled = match self.task.poll().await {
-                Ok(polled) => polled,
+                Ok(polled) => {
+                    if let Some(after) = complaint.over(Instant::now()) {
+                        tracing::info!("poll works again after {:.1} s", after.as_secs_f32());
+                    }
+                    polled
+                }
                 Err(error @ TaskError::Retriable { .. }) => {
-                    tracing::warn!("poll failed and is tried again: {}", with_causes(&error));
+                    let problem = with_causes(&error);
+                    if let Some(told) = complaint.failed(Instant::now(), &problem) {
+                        tracing::warn!("poll failed{told}, and is tried again: {problem}");
+                    }
                     pause_briefly(&self.stop).await;
                     None
                 }

@@ -17,6 +17,7 @@ use crate::metrics::TaskMetrics;
 use crate::store::connector_offsets::ConnectorOffsets;
 use crate::store::offset_sink::OffsetSink;
 use oncewire_api::SourceRecord;
+use oncewire_client::complaint::Complaint;
 use oncewire_client::producer::{PlainProducer, ProducerError, StagedBatch};
 use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
@@ -86,6 +87,8 @@ pub struct AtLeastOnce {
     next_part: u64,
     committable: OffsetBuffer,
     flush: Option<Flush>,
+    /// What was told of flushes that failed.
+    complaint: Complaint,
 }
 
 impl AtLeastOnce {
@@ -101,6 +104,7 @@ impl AtLeastOnce {
             next_part: 0,
             committable: OffsetBuffer::default(),
             flush: None,
+            complaint: Complaint::default(),
         }
     }
 
@@ -279,7 +283,9 @@ impl AtLeastOnce {
         let records = match self.with.offsets.encode(self.committable.entries().iter()) {
             Ok(records) => records,
             Err(failure) => {
-                tracing::error!("offsets are not stored: {failure}");
+                if let Some(told) = self.complaint.failed(Instant::now(), &failure.to_string()) {
+                    tracing::error!("offsets are not stored{told}: {failure}");
+                }
                 self.with.metrics.commit_failed();
                 return;
             }
@@ -297,11 +303,16 @@ impl AtLeastOnce {
         match outcome {
             Ok(()) => {
                 tracing::debug!(took = ?flush.began.elapsed(), "offsets are stored");
+                if let Some(after) = self.complaint.over(Instant::now()) {
+                    tracing::info!("offsets are stored again after {:.1} s", after.as_secs_f32());
+                }
                 self.with.offsets.committed(&flush.offsets, now_ms());
                 self.with.notices.committed(Vec::new());
             }
             Err(problem) => {
-                tracing::error!("offsets are not stored, next try at the next flush: {problem}");
+                if let Some(told) = self.complaint.failed(Instant::now(), &problem) {
+                    tracing::error!("offsets are not stored{told}, next try at the next flush: {problem}");
+                }
                 self.with.metrics.commit_failed();
                 let newer = std::mem::replace(&mut self.committable, flush.offsets);
                 self.committable.absorb(newer);
