@@ -82,6 +82,8 @@ fn what_check_acls_prints_is_enough_and_less_is_told_by_name() {
     std::fs::write(&worker_file, format!("bootstrap.servers={bootstrap}\n{text}")).expect("it can be written");
     let config = serde_json::json!({
         "connector.class": "FileStreamSource", "file": file, "topic": "acls-lines", "tasks.max": "1",
+        "errors.tolerance": "all", "errors.deadletterqueue.topic.name": "acls-dead",
+        "errors.deadletterqueue.topic.replication.factor": "1",
     });
     let connector_file = folder.path().join("lines.json");
     let request = serde_json::json!({"name": "lines", "config": config});
@@ -90,7 +92,9 @@ fn what_check_acls_prints_is_enough_and_less_is_told_by_name() {
     let commands = needed(&worker_file, &connector_file);
     let (tasks, rest): (Vec<_>, Vec<_>) =
         commands.iter().partition(|command| command.iter().any(|word| word.starts_with("acls-lines-")));
-    assert!(!tasks.is_empty(), "the transactional ids of the tasks are among {commands:?}");
+    let (dead, rest): (Vec<_>, Vec<_>) =
+        rest.into_iter().partition(|command| command.iter().any(|word| word == "acls-dead"));
+    assert!(!tasks.is_empty() && !dead.is_empty(), "ids of the tasks and the dead letters are among {commands:?}");
     rest.iter().for_each(|command| grant(&broker, command));
 
     let options = WorkerOptions { bootstrap: &bootstrap, port: free_port(), properties: &properties };
@@ -105,10 +109,22 @@ fn what_check_acls_prints_is_enough_and_less_is_told_by_name() {
         assert!(trace.contains(word), "{word} is not named in {trace}");
     }
 
-    tasks.iter().for_each(|command| grant(&broker, command));
-    let restarted = || {
+    let restart = || {
         let answer = worker.rest().request("POST", "/connectors/lines/tasks/0/restart", None);
         answer.is_ok_and(|answer| answer.status == 204)
+    };
+    tasks.iter().for_each(|command| grant(&broker, command));
+    // Rights reach the brokers' answers a moment after they were granted.
+    let names_dead_letters = || status().contains("acls-dead") || (failed() && !restart());
+    wait_until("the task fails for its dead letters", PATIENCE, names_dead_letters, status);
+    let trace = status();
+    for word in ["dead letters can't be written", "Write and Describe", "User:bob"] {
+        assert!(trace.contains(word), "{word} is not named in {trace}");
+    }
+
+    dead.iter().for_each(|command| grant(&broker, command));
+    let restarted = || {
+        restart()
             && worker
                 .rest()
                 .request("GET", "/connectors/lines/offsets", None)
