@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Which of these it is can be told ([`Form`]). Text within JSON that is not UTF-8 has U+FFFD in its place. There is one limit: what is
-//! nested deeper than [`DEPTH_MAX`] has no rendering. See `docs/decisions/0011`.
+//! nested deeper than [`DEPTH_MAX`] has no rendering. See `docs/decisions/0012`.
 
 use oncewire_api::{Converter, Presence, Schema, Struct, Value};
 use oncewire_plugins::JsonConverter;
