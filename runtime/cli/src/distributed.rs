@@ -7,7 +7,7 @@ use crate::standalone::asked_to_stop;
 use clap::Args;
 use oncewire_api::stop_signal;
 use oncewire_distributed::loggers::Loggers;
-use oncewire_distributed::{StartError, prepare};
+use oncewire_distributed::{EndError, StartError, prepare};
 use oncewire_plugins::providers::Secrets;
 use oncewire_worker::config::properties::read_properties;
 use std::path::PathBuf;
@@ -54,7 +54,10 @@ pub(crate) async fn run(args: DistributedArgs, secrets: &Secrets) -> Result<Exit
             }
         }
     };
-    ended.map(|()| Exit::Done).map_err(Stop::failed)
+    ended.map(|()| Exit::Done).map_err(|error| match &error {
+        EndError::Refused(_) => Stop::not_started(error.to_string()),
+        EndError::Herder(_) => Stop::failed(error.to_string()),
+    })
 }
 
 fn stopped(error: StartError) -> Stop {

@@ -23,4 +23,4 @@ pub mod statuses;
 pub mod view;
 pub mod wishes;
 
-pub use start::{Prepared, Running, StartError, prepare};
+pub use start::{EndError, Prepared, Running, StartError, prepare};

@@ -58,6 +58,26 @@ impl fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
+/// Why a worker that was up ended without being asked to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EndError {
+    /// Its group never took it; a person has to change properties.
+    Refused(String),
+    /// Our bug.
+    Herder(String),
+}
+
+impl fmt::Display for EndError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(problem) => f.write_str(problem),
+            Self::Herder(problem) => write!(f, "the herder ended by a bug of the worker: {problem}"),
+        }
+    }
+}
+
+impl std::error::Error for EndError {}
+
 /// Everything about a worker that can be checked without a broker.
 pub struct Prepared {
     config: Arc<DistributedConfig>,
@@ -131,7 +151,7 @@ pub fn prepare(
 pub struct Running {
     rest: RestServer,
     view: View,
-    herder: tokio::task::JoinHandle<()>,
+    herder: tokio::task::JoinHandle<Result<(), String>>,
     clusters: Vec<Cluster>,
 }
 
@@ -226,8 +246,8 @@ impl Running {
     /// Waits for the end that the stop signal brings, and closes what is left.
     ///
     /// # Errors
-    /// The herder ended by a bug.
-    pub async fn ended(self) -> Result<(), String> {
+    /// [`EndError`]: it ended by itself.
+    pub async fn ended(self) -> Result<(), EndError> {
         let herded = self.herder.await;
         self.rest.close(REST_CLOSE_MAX).await;
         self.view.statuses.close(STATUS_CLOSE_MAX).await;
@@ -235,7 +255,10 @@ impl Running {
         for cluster in self.clusters {
             cluster.close().await;
         }
-        herded.map_err(|error| format!("the herder ended by a bug of the worker: {error}"))
+        match herded {
+            Ok(ended) => ended.map_err(EndError::Refused),
+            Err(error) => Err(EndError::Herder(error.to_string())),
+        }
     }
 }
 

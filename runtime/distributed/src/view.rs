@@ -28,6 +28,8 @@ pub struct GroupView {
     pub member: bool,
     /// Whether this worker hands over what it has: nothing starts any more.
     pub draining: bool,
+    /// What keeps it from being one again, if it is more than a rebalance.
+    pub trouble: Option<String>,
 }
 
 impl GroupView {

@@ -99,7 +99,8 @@ pub trait Herder: Send + Sync + 'static {
     /// connector or another worker may have worded: error messages, traces and the configurations of tasks. It must not wait.
     fn masked(&self, text: String) -> String;
 
-    /// Goes through the herder's loop and does nothing: answered means alive.
+    /// Goes through the herder's loop and does nothing: answered means alive. [`HerderError::Unavailable`]: alive, but for this
+    /// reason it can't do its work at present, such as brokers that are away.
     async fn ping(&self) -> Answer<()>;
 
     /// The names of all connectors; from the last snapshot, never waiting for a rebalance.

@@ -137,7 +137,8 @@ fn an_address_where_nothing_listens_is_named() {
 #[test]
 fn a_start_that_waits_for_a_broker_says_so_soon() {
     let address = format!("127.0.0.1:{}", free_port());
-    let mut process = Job::new("waits", &address).worker("default.api.timeout.ms", "60000").start();
+    let mut job = Job::new("waits", &address).worker("default.api.timeout.ms", "60000");
+    let mut process = job.start();
     wait_for_log(&process, "trying for another");
     assert_says(&process.log(), &[&address, "default.api.timeout.ms", "refused"]);
     process.signal(Signal::Terminate);
@@ -342,6 +343,24 @@ fn stories(target: Target) {
     line_of_2_mb(&broker, &client);
     file_that_is_truncated(&broker, &client);
     file_that_is_replaced(&broker, &client);
+}
+
+#[test]
+fn a_group_that_refuses_a_worker_for_its_properties_ends_it() {
+    let broker = Target::DevBroker.start();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("worker.properties");
+    let text = format!(
+        "bootstrap.servers={}\ngroup.id=short\nsession.timeout.ms=1000\nheartbeat.interval.ms=300\nlisteners=http://127.0.0.1:0\n\
+         key.converter=String\nvalue.converter=String\nconfig.storage.topic=c\noffset.storage.topic=o\nstatus.storage.topic=s\n\
+         config.storage.replication.factor=1\noffset.storage.replication.factor=1\nstatus.storage.replication.factor=1\n",
+        broker.bootstrap()
+    );
+    fs::write(&file, text).unwrap();
+    let mut command = Command::new(oncewire());
+    command.arg("distributed").arg(&file);
+    let mut process = Process::start(&mut command, &folder.path().join("log")).unwrap();
+    assert_ends(&mut process, NOT_STARTED, &["\"short\"", "INVALID_SESSION_TIMEOUT", "group.min.session.timeout.ms"]);
 }
 
 #[test]

@@ -22,7 +22,8 @@ impl Tick {
         self.parts.view.begin_stage("following the config topic");
         let changes = self.parts.view.configs.take_changes();
         if let Some(trouble) = &changes.trouble {
-            tracing::warn!("the config topic can't be followed: {trouble}");
+            // Whoever follows it has told it already.
+            tracing::debug!("the config topic can't be followed: {trouble}");
         }
         self.apply(changes).await;
         self.parts.view.note_config_changes();

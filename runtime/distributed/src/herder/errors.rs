@@ -4,6 +4,7 @@ use super::tick::Tick;
 use oncewire_rest::HerderError;
 use oncewire_rest::herder::Answer;
 use oncewire_topics::TopicError;
+use std::time::Instant as SystemInstant;
 use tokio::time::Instant;
 
 /// Java's words for it; clients look for them.
@@ -21,8 +22,15 @@ pub fn write_failed(error: &TopicError) -> HerderError {
 impl Tick {
     /// The answer to a write; one that failed for the leader's producer has it claimed again.
     pub(super) fn written<T>(&mut self, written: Result<T, TopicError>) -> Answer<T> {
+        if written.is_ok()
+            && let Some(after) = self.write_trouble.over(SystemInstant::now())
+        {
+            tracing::info!("the config topic is written again after {:.1} s", after.as_secs_f32());
+        }
         written.map_err(|error| {
-            tracing::warn!("a write to the config topic failed: {error}");
+            if let Some(told) = self.write_trouble.failed(SystemInstant::now(), &error.to_string()) {
+                tracing::warn!("writes to the config topic fail{told}: {error}");
+            }
             if matches!(error, TopicError::Privileged(_) | TopicError::NotPrivileged) {
                 self.claim_at = Some(Instant::now());
             }

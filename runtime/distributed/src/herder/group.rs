@@ -3,6 +3,7 @@
 
 use super::tick::{Held, Tick, clock_ms};
 use crate::view::GroupView;
+use oncewire_client::complaint::Complaint;
 use oncewire_client::group::{GroupEvent, Lost, Protocol};
 use oncewire_membership::{
     AfterFailure, Assignment, Configured, ConnectProtocol, Load, MemberState, Reread, Resolve, Round, TaskId,
@@ -10,7 +11,7 @@ use oncewire_membership::{
 };
 use oncewire_topics::ConfigSnapshot;
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant as SystemInstant};
 use tokio::time::Instant;
 
 /// How long a LeaveGroup may take when the worker steps back to catch up: 3 s.
@@ -26,32 +27,29 @@ impl Tick {
             GroupEvent::Assigned { generation, protocol, member_id, leader_id, assignment } => {
                 self.parts.view.begin_stage("taking its part of a rebalance");
                 let Some(protocol) = ConnectProtocol::from_name(&protocol) else {
-                    tracing::error!(protocol, "the coordinator chose a protocol that was not offered");
-                    return self.rejoin("unknown protocol");
+                    let problem = format!("the coordinator chose protocol {protocol:?}, which was not offered");
+                    return self.on_void_round(&problem, "unknown protocol");
                 };
                 if assignment.is_empty() {
-                    tracing::warn!(generation, leader = leader_id, "the leader assigned nothing; joining again");
-                    return self.rejoin("the leader gave no assignment");
+                    let problem = format!("the leader, {leader_id}, assigned nothing");
+                    return self.on_void_round(&problem, "the leader gave no assignment");
                 }
                 match decode_assignment(&assignment) {
                     Ok(assignment) => self.on_assigned(generation, protocol, member_id, assignment).await,
                     Err(problem) => {
-                        tracing::error!(
-                            generation,
-                            leader = leader_id,
-                            "the leader's assignment can't be read: {problem}"
-                        );
-                        self.rejoin("the assignment can't be read");
+                        let problem = format!("the assignment by {leader_id} can't be read: {problem}");
+                        self.on_void_round(&problem, "the assignment can't be read");
                     }
                 }
             }
             GroupEvent::Lost { cause } => self.on_lost(cause).await,
-            GroupEvent::Failed(error) => tracing::warn!("joining group {}: {error}", self.parts.config.group_id),
+            GroupEvent::Failed(error) => self.on_join_failed(&error),
         }
     }
 
     /// Says what this worker is and runs, in every protocol that it offers: all from one snapshot.
     async fn offer(&mut self, cause: &str) {
+        self.on_coordinator_found();
         if !self.parts.view.group().leads && self.leaves_instead().await {
             return;
         }
@@ -113,6 +111,7 @@ impl Tick {
     }
 
     async fn on_assigned(&mut self, generation: i32, protocol: ConnectProtocol, member_id: String, new: Assignment) {
+        self.on_let_in();
         self.last_completed_generation = generation;
         if !new.revoked.is_empty() {
             tracing::info!(
@@ -141,6 +140,7 @@ impl Tick {
             joined: true,
             member: true,
             draining: self.draining.is_on(),
+            trouble: None,
         };
         self.parts.view.update_group(|view| *view = group);
         self.rejoin_at = (assignment.delay_ms > 0)
@@ -217,6 +217,7 @@ impl Tick {
             group.rebalancing = true;
             group.member = false;
         });
+        let mut complaint = Complaint::default();
         while self.must_read && !stop.is_stopped() {
             let protocol = self.held.as_ref().map_or(self.parts.config.protocol, |held| held.protocol);
             match self.unsync.failed(protocol) {
@@ -234,8 +235,15 @@ impl Tick {
             }
             match self.parts.view.configs.refresh(self.parts.config.sync_timeout).await {
                 Ok(()) => self.must_read = false,
-                Err(error) => tracing::warn!("the config topic still can't be read: {error}"),
+                Err(error) => {
+                    if let Some(told) = complaint.failed(SystemInstant::now(), &error.to_string()) {
+                        tracing::warn!("the config topic still can't be read{told}: {error}");
+                    }
+                }
             }
+        }
+        if let Some(after) = complaint.over(SystemInstant::now()).filter(|_| !self.must_read) {
+            tracing::info!("the config topic is read again after {:.1} s", after.as_secs_f32());
         }
     }
 
@@ -254,18 +262,18 @@ impl Tick {
             // Others own the work by now, or will before we hear of it.
             Lost::CoordinatorUnreachable | Lost::PollTimeout => {
                 tracing::warn!(
-                    "membership of group {} was lost ({cause:?}); everything that runs here is stopped",
+                    "membership of group {} was lost: {cause}; everything that runs here is stopped",
                     self.parts.config.group_id
                 );
+                if cause == Lost::CoordinatorUnreachable {
+                    self.on_coordinator_away();
+                }
                 self.stop_everything().await;
                 self.held = None;
             }
             // The next join reports what runs here; the leader tells what of it has another owner now.
             Lost::UnknownMember | Lost::IllegalGeneration | Lost::SessionExpired => {
-                tracing::info!(
-                    "membership of group {} was lost ({cause:?}); joining again",
-                    self.parts.config.group_id
-                );
+                tracing::warn!("membership of group {} was lost: {cause}; joining again", self.parts.config.group_id);
                 self.slept.through(self.parts.worker.running_tasks());
             }
         }

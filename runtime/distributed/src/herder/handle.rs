@@ -117,7 +117,11 @@ impl Herder for Handle {
     }
 
     async fn ping(&self) -> Answer<()> {
-        self.ask(Command::Ping).await
+        self.ask(Command::Ping).await?;
+        match self.view.group().trouble {
+            None => Ok(()),
+            Some(trouble) => Err(HerderError::Unavailable(trouble)),
+        }
     }
 
     async fn connectors(&self) -> Answer<Vec<String>> {

@@ -4,7 +4,7 @@ use super::tick::Tick;
 use crate::decide::session_key::{Known, Wanted, expires_at, is_due};
 use crate::view::now_ms;
 use oncewire_topics::SessionKey;
-use std::time::Duration;
+use std::time::{Duration, Instant as SystemInstant};
 use tokio::time::Instant;
 
 /// The wait before the leader's producer is claimed again after a failure: 250 ms.
@@ -38,16 +38,21 @@ impl Tick {
     async fn claim(&mut self) {
         self.parts.view.begin_stage("claiming the leader's transactional producer");
         match tokio::time::timeout(CLAIM_MAX, self.parts.view.configs.claim_write_privileges()).await {
-            Ok(Ok(())) => tracing::debug!("the leader's transactional producer is ours"),
-            Ok(Err(error)) => {
-                tracing::warn!("the leader's transactional producer can't be had, trying again: {error}");
-                self.claim_at = Some(Instant::now() + CLAIM_AGAIN);
+            Ok(Ok(())) => {
+                if let Some(after) = self.leading_trouble.over(SystemInstant::now()) {
+                    tracing::info!("the leader's transactional producer is ours after {:.1} s", after.as_secs_f32());
+                }
             }
-            Err(_) => {
-                tracing::warn!("the leader's transactional producer can't be had in {CLAIM_MAX:?}, trying again");
-                self.claim_at = Some(Instant::now() + CLAIM_AGAIN);
-            }
+            Ok(Err(error)) => self.claim_again(&error.to_string()),
+            Err(_) => self.claim_again(&format!("no answer in {CLAIM_MAX:?}")),
         }
+    }
+
+    fn claim_again(&mut self, problem: &str) {
+        if let Some(told) = self.leading_trouble.failed(SystemInstant::now(), problem) {
+            tracing::warn!("the leader's transactional producer can't be had{told}, trying again: {problem}");
+        }
+        self.claim_at = Some(Instant::now() + CLAIM_AGAIN);
     }
 
     fn bury_statuses(&self) {
@@ -101,7 +106,11 @@ impl Tick {
         let key = match random_bytes(settings.key_bytes) {
             Ok(key) => key,
             Err(error) => {
-                tracing::error!("the operating system gave no random bytes for a session key, trying again: {error}");
+                if let Some(told) = self.leading_trouble.failed(SystemInstant::now(), &error.to_string()) {
+                    tracing::error!(
+                        "the operating system gives no random bytes for a session key{told}, trying again: {error}"
+                    );
+                }
                 self.claim_at.get_or_insert_with(|| Instant::now() + CLAIM_AGAIN);
                 return;
             }

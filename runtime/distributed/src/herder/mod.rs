@@ -19,6 +19,7 @@ mod restarts;
 mod slept;
 mod tasks;
 pub mod tick;
+mod trouble;
 mod wave;
 mod work;
 

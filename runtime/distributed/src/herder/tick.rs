@@ -19,6 +19,7 @@ use super::job::{Done, Jobs};
 use super::leftovers::Leftovers;
 use super::slept::Slept;
 use super::tasks::Reconfigurations;
+use super::trouble::Trouble;
 use super::wave::Wave;
 use crate::config::DistributedConfig;
 use crate::loggers::Loggers;
@@ -26,6 +27,7 @@ use crate::view::{View, now_ms};
 use crate::wishes::Wishes;
 use oncewire_api::StopSignal;
 use oncewire_api::plugin::PluginRegistry;
+use oncewire_client::complaint::Complaint;
 use oncewire_client::group::{GroupEvent, GroupMember};
 use oncewire_membership::{Assignment, Assignor, Backoff, ConnectProtocol, LeaderState};
 use oncewire_plugins::providers::ConfigProviders;
@@ -107,6 +109,12 @@ pub struct Tick {
     pub(super) jobs: Jobs,
     pub(super) deferred: VecDeque<Command>,
     pub(super) draining: super::drain::Drain,
+    pub(super) trouble: Trouble,
+    /// Why the group does not take this worker at all: it ends.
+    pub(super) refused: Option<String>,
+    /// The leader's producer, its key for the others, and its writes.
+    pub(super) leading_trouble: Complaint,
+    pub(super) write_trouble: Complaint,
 }
 
 /// How long the last LeaveGroup may take: 3 s.
@@ -152,13 +160,20 @@ impl Tick {
             jobs: Jobs::default(),
             deferred: VecDeque::new(),
             draining: super::drain::Drain::default(),
+            trouble: Trouble::default(),
+            refused: None,
+            leading_trouble: Complaint::default(),
+            write_trouble: Complaint::default(),
             parts,
         }
     }
 
     /// Runs until `stop`, then hands everything back in order.
-    pub async fn run(mut self, mut commands: mpsc::Receiver<Command>, stop: StopSignal) {
-        loop {
+    ///
+    /// # Errors
+    /// The group has never taken this worker, and does not before somebody changes something; what, is said.
+    pub async fn run(mut self, mut commands: mpsc::Receiver<Command>, stop: StopSignal) -> Result<(), String> {
+        while self.refused.is_none() {
             self.chores().await;
             if self.must_read {
                 self.recover_read(&stop).await;
@@ -182,7 +197,9 @@ impl Tick {
             }
             self.parts.view.end_stage();
         }
+        let refused = self.refused.take();
         self.shutdown(commands).await;
+        refused.map_or(Ok(()), Err)
     }
 
     async fn wait(&mut self, commands: &mut mpsc::Receiver<Command>, stop: &StopSignal) -> Woken {

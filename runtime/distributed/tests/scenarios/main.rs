@@ -13,6 +13,7 @@ mod follower_list;
 mod group;
 mod leftovers;
 mod list;
+mod outside;
 mod requests;
 mod secure_rest;
 mod states;

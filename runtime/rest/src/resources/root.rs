@@ -5,10 +5,14 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::call::{Call, Reply};
+use crate::herder::HerderError;
 use crate::model::{Stage, WorkerStatus};
 
 /// How long the herder may take for nothing.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// As a Java worker says it.
+const UNABLE: &str = "Worker was unable to handle this request and may be unable to handle other requests.";
 
 /// Written by hand; a test holds it against the routes.
 pub(crate) const OPENAPI: &str = include_str!("../openapi.json");
@@ -26,13 +30,16 @@ pub(super) async fn health(call: &Call) -> Reply {
         // Java waits for its limit of 10 s before it says so, which is longer than most probes wait.
         return starting(call.herder.stage().as_ref());
     }
-    let answer = tokio::time::timeout(HEALTH_TIMEOUT, call.herder.ping()).await;
-    if matches!(answer, Ok(Ok(()))) {
-        let message = "Worker has completed startup and is ready to handle requests.";
-        return status(200, "healthy", message, None);
+    match tokio::time::timeout(HEALTH_TIMEOUT, call.herder.ping()).await {
+        Ok(Ok(())) => {
+            let message = "Worker has completed startup and is ready to handle requests.";
+            status(200, "healthy", message, None)
+        }
+        Ok(Err(HerderError::Unavailable(cause))) => {
+            status(500, "unhealthy", &format!("{UNABLE} Cause: {}", call.herder.masked(cause)), None)
+        }
+        Ok(Err(_)) | Err(_) => status(500, "unhealthy", UNABLE, call.herder.stage().as_ref()),
     }
-    let message = "Worker was unable to handle this request and may be unable to handle other requests.";
-    status(500, "unhealthy", message, call.herder.stage().as_ref())
 }
 
 /// The answer while there is no herder, or while it reads its topics and joins its group.

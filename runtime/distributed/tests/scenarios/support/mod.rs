@@ -152,7 +152,7 @@ impl Group {
         let ended = runtime.spawn(async move {
             let running = prepared.start(signal).await.map_err(|error| error.to_string())?;
             told.send(running.url().to_owned()).map_err(|_| "nobody waits any more".to_owned())?;
-            running.ended().await
+            running.ended().await.map_err(|error| error.to_string())
         });
         let url = tokio::time::timeout(PATIENCE, url).await.map_err(|_| "it does not start in time".to_owned())?;
         match url {
@@ -291,6 +291,12 @@ impl Node {
         self.stop.stop();
         let ended = tokio::time::timeout(PATIENCE, &mut self.ended).await.expect("the worker ends in time");
         assert_eq!(ended.expect("the worker does not panic"), Ok(()));
+    }
+
+    /// Waits until it has ended by itself; what a person is told.
+    pub async fn refused(mut self) -> String {
+        let ended = tokio::time::timeout(PATIENCE, &mut self.ended).await.expect("the worker ends by itself");
+        ended.expect("the worker does not panic").expect_err("it says why it ends")
     }
 
     /// Drops everything at once, as SIGKILL would: nothing is closed in good order.
