@@ -50,6 +50,8 @@ pub struct ListedGroup {
     pub group_id: String,
     /// What kind of group, such as `connect`.
     pub protocol_type: String,
+    /// As in [`GroupDescription::state`]; empty from brokers that don't tell (before Kafka 2.6).
+    pub state: String,
 }
 
 impl Admin {
@@ -123,6 +125,7 @@ impl Admin {
         let listed = reply.body.groups.iter().map(|group| ListedGroup {
             group_id: group.group_id.to_string(),
             protocol_type: group.protocol_type.to_string(),
+            state: group.group_state.to_string(),
         });
         Ok(listed.collect())
     }

@@ -185,6 +185,7 @@ impl Prepared {
         let worker = Worker::start(self.worker.clone(), self.registry.clone(), Arc::new(told)).await.map_err(failed)?;
         let member = GroupMember::new(group_cluster.clone(), clients::group(&config));
         let (commands, queue) = mpsc::channel(QUEUE_MAX);
+        let rivals = Rivals::new(cluster.clone(), &self.config.group_id);
         let handle = Handle {
             info: server_info(&cluster),
             config: config.clone(),
@@ -194,7 +195,7 @@ impl Prepared {
             providers: self.providers.clone(),
             registry: self.registry.clone(),
             loggers: self.loggers.clone(),
-            rivals: Rivals::new(cluster.clone(), &self.config.group_id),
+            rivals: rivals.clone(),
             commands: commands.clone(),
         };
         let parts = Parts {
@@ -205,6 +206,7 @@ impl Prepared {
             providers: self.providers,
             registry: self.registry,
             rest: RestClient::new(&self.rest).map_err(failed)?,
+            rivals: Some(rivals),
             url,
             worker_id,
             loggers: self.loggers,

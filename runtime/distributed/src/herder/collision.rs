@@ -25,6 +25,14 @@ impl Rivals {
         Self { cluster, group_id: group_id.to_owned() }
     }
 
+    pub(super) fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    pub(super) fn group_id(&self) -> &str {
+        &self.group_id
+    }
+
     /// Refuses a new connector whose transactional ids are in use already and can be those of another group's connector. One that
     /// only might clash is told in the log; so is one that `was_here` before, since the ids, which brokers know for days
     /// (`transactional.id.expiration.ms`), are then those of its own earlier tasks.

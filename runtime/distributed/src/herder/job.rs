@@ -55,6 +55,11 @@ pub(super) enum Done {
         /// Which could not be fenced, and why.
         result: Result<(), String>,
     },
+    /// Other groups were looked for that use this group's config topic.
+    SharingSeen {
+        /// Which there are.
+        result: Result<Vec<String>, String>,
+    },
     /// Offsets were changed.
     OffsetsChanged {
         /// Who waits.

@@ -20,6 +20,7 @@ impl Tick {
         self.bury_statuses();
         if self.parts.config.exactly_once.leader_is_transactional() {
             self.claim().await;
+            self.look_for_sharing();
         }
     }
 

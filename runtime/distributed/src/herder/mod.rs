@@ -16,6 +16,7 @@ mod leader;
 mod leftovers;
 mod offsets;
 mod restarts;
+mod sharing;
 mod slept;
 mod tasks;
 pub mod tick;

@@ -13,6 +13,7 @@
 //! configurations, fencing, calls to other workers) is a job whose end is another turn. Heartbeats go on meanwhile, in the
 //! client. Invariant: nothing is started but from an assignment that was made from exactly our snapshot.
 
+use super::collision::Rivals;
 use super::command::{Command, QUEUE_MAX, Reply};
 use super::fence::Rounds;
 use super::job::{Done, Jobs};
@@ -55,6 +56,8 @@ pub struct Parts {
     pub registry: PluginRegistry,
     /// Talks to other workers.
     pub rest: RestClient,
+    /// Looks for groups with the same topics; taken when it has looked.
+    pub rivals: Option<Rivals>,
     /// Our advertised URL.
     pub url: String,
     /// `host:port` of it, for statuses.
@@ -346,6 +349,7 @@ impl Tick {
             Done::Forwarded { connector, result } => self.on_forwarded(&connector, result),
             Done::Fenced { connector, result } => self.on_fenced(connector, result).await,
             Done::LeftoversFenced { connector, result } => self.on_leftovers_fenced(connector, result).await,
+            Done::SharingSeen { result } => self.on_sharing_seen(result),
             Done::OffsetsChanged { reply, answer: changed } => answer(reply, changed),
         }
     }

@@ -1,11 +1,12 @@
 //! A worker that is not let into its group, or loses it because nobody coordinates it: what it says, and whether it goes on.
 
-use crate::support::{Group, Node, PATIENCE, eventually};
+use crate::support::{CONFIGS, Group, Node, PATIENCE, eventually};
 use bytes::Bytes;
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::ApiKey;
 use oncewire_client::group::{GroupConfig, GroupEvent, GroupMember, Protocol};
 use oncewire_dev_broker::Fault;
+use oncewire_distributed::herder::Rivals;
 use serde_json::json;
 use std::time::Duration;
 
@@ -117,4 +118,26 @@ async fn a_worker_that_lost_its_coordinator_is_not_healthy_until_it_is_a_member_
     faults.clear();
     assert_eq!(health(&node, 200).await["status"], json!("healthy"));
     group.close([node]).await;
+}
+
+/// A copied properties file with another `group.id` and the same topics.
+#[tokio::test]
+async fn a_group_that_uses_the_config_topic_of_another_is_found() {
+    let group = Group::new().await;
+    let node = group.join().await;
+    let cluster = group.cluster().await;
+    let (ours, theirs) = (Rivals::new(cluster.clone(), "g"), Rivals::new(cluster.clone(), "h"));
+    assert_eq!(ours.sharing(CONFIGS).await.unwrap(), Vec::<String>::new());
+    let other_topics = [("group.id", "i"), ("config.storage.topic", "i-configs"), ("status.storage.topic", "i-status")];
+    let sound = group.join_with(&other_topics).await;
+    let sharing = group.join_with(&[("group.id", "h")]).await;
+    sharing.rest.create("c", &group.scripted(&[("records", "0")])).await;
+    assert_eq!(ours.sharing(CONFIGS).await.unwrap(), ["h"]);
+    eventually("the key of g's leader", async || match theirs.sharing(CONFIGS).await.unwrap().as_slice() {
+        [one] if one == "g" => Ok(()),
+        other => Err(format!("{other:?}")),
+    })
+    .await;
+    cluster.close().await;
+    group.close([node, sound, sharing]).await;
 }
