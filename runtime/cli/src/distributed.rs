@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Stop};
 use crate::logging::{Levels, root_level};
 use crate::registry::registry;
-use crate::standalone::asked_to_stop;
+use crate::standalone::{Stopping, asked_to_stop};
 use clap::Args;
 use oncewire_api::stop_signal;
 use oncewire_distributed::loggers::Loggers;
@@ -37,7 +37,10 @@ pub(crate) async fn run(args: DistributedArgs, secrets: &Secrets) -> Result<Exit
     let (trigger, signal) = stop_signal();
     let running = tokio::select! {
         running = prepared.start(signal) => running.map_err(stopped)?,
-        () = asked_to_stop() => return Ok(Exit::Done),
+        () = asked_to_stop() => {
+            tracing::info!("stopped, before it had started");
+            return Ok(Exit::Done);
+        }
     };
     tracing::info!("REST is at {}", running.url());
     let ended = running.ended();
@@ -45,10 +48,13 @@ pub(crate) async fn run(args: DistributedArgs, secrets: &Secrets) -> Result<Exit
     let ended = tokio::select! {
         ended = &mut ended => ended,
         () = asked_to_stop() => {
-            tracing::info!("stopping");
+            let stopping = Stopping::begin();
             trigger.stop();
             tokio::select! {
-                ended = &mut ended => ended,
+                ended = &mut ended => {
+                    stopping.done();
+                    ended
+                }
                 // A second signal: a person does not want to wait for the graceful end.
                 () = asked_to_stop() => return Err(Stop::failed("stopped before the worker had ended")),
             }

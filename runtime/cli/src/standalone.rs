@@ -11,6 +11,7 @@ use oncewire_worker::config::worker::WorkerConfig;
 use oncewire_worker::herder::standalone::{self, Ends, StartError};
 use oncewire_worker::herder::supervisor::TaskState;
 use std::path::PathBuf;
+use std::time::Instant;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  oncewire standalone worker.properties file-source.properties\n\n\
@@ -45,10 +46,13 @@ pub(crate) async fn run(args: StandaloneArgs, secrets: &Secrets) -> Result<Exit,
     let ended = tokio::select! {
         ended = &mut herder => ended,
         () = asked_to_stop() => {
-            tracing::info!("stopping");
+            let stopping = Stopping::begin();
             trigger.stop();
             tokio::select! {
-                ended = &mut herder => ended,
+                ended = &mut herder => {
+                    stopping.done();
+                    ended
+                }
                 // A second signal: a person does not want to wait for the graceful end.
                 () = asked_to_stop() => return Err(Stop::failed("stopped before the tasks had ended")),
             }
@@ -60,6 +64,20 @@ pub(crate) async fn run(args: StandaloneArgs, secrets: &Secrets) -> Result<Exit,
             StartError::Cluster(_) | StartError::Connector { .. } => Stop::not_started(error.to_string()),
         })
         .and_then(|ends| summary(&ends))
+}
+
+/// A worker's orderly end in its log: when it begins, and as the last line how long it took.
+pub(crate) struct Stopping(Instant);
+
+impl Stopping {
+    pub(crate) fn begin() -> Self {
+        tracing::info!("stopping");
+        Self(Instant::now())
+    }
+
+    pub(crate) fn done(&self) {
+        tracing::info!("stopped, after {:.1} s", self.0.elapsed().as_secs_f32());
+    }
 }
 
 /// Waits for SIGINT or SIGTERM.

@@ -56,7 +56,9 @@ fn wait_for_log(process: &Process, word: &str) {
 fn end_and_audit(client: &Client, job: &Job, mut worker: Process) -> Report {
     worker.signal(Signal::Terminate);
     assert_eq!(worker.wait(PATIENCE).code(), Some(0), "an orderly end; the worker wrote:\n{}", worker.log());
-    assert!(!worker.log().contains("panicked"), "{}", worker.log());
+    let log = worker.log();
+    assert!(!log.contains("panicked"), "{log}");
+    assert!(log.trim_end().lines().last().is_some_and(|last| last.contains("stopped, after ")), "{log}");
     client.wait_until_nothing_is_open(job, &worker);
     let report = client.audit(job);
     assert!(report.is_content(), "the auditor is not content:\n{report}");
