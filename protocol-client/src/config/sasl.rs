@@ -128,7 +128,7 @@ fn mechanism(given: Option<&str>) -> Result<SaslMechanism, ConfigError> {
         Some("SCRAM-SHA-512") => Ok(SaslMechanism::ScramSha512),
         None => refused("its default is GSSAPI, and Kerberos is not supported"),
         Some("GSSAPI") => refused("GSSAPI is Kerberos, which is not supported"),
-        Some("OAUTHBEARER") => refused("OAUTHBEARER is not supported yet"),
+        Some("OAUTHBEARER") => refused("OAUTHBEARER is not supported"),
         Some(value) => Err(ConfigError::Invalid {
             key: "sasl.mechanism".to_owned(),
             value: value.to_owned(),

@@ -31,6 +31,14 @@ impl Failure {
         Self { request: None, code: None, topic: None, partition: None, reason: reason.into() }
     }
 
+    /// Says one thing more of what happened. A code alone has no words of its own to be added to.
+    pub(crate) fn add_words(&mut self, words: &str) {
+        if !self.reason.is_empty() {
+            self.reason.push_str("; ");
+        }
+        self.reason.push_str(words);
+    }
+
     /// Gives the machine's cause its names back. `names` turns the machine's partition index into topic and partition.
     pub(crate) fn from_cause(cause: &Cause, name: Option<(Arc<str>, u32)>) -> Self {
         let (topic, partition) = match name {
@@ -63,13 +71,13 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(request) = self.request {
-            write!(f, "{}", request_name(request))?;
-        }
-        match (&self.topic, self.partition) {
-            (Some(topic), Some(partition)) => write!(f, " for partition {topic}-{partition}: ")?,
-            _ if self.request.is_some() => f.write_str(": ")?,
-            _ => {}
+        match (self.request, &self.topic, self.partition) {
+            (Some(request), Some(topic), Some(partition)) => {
+                write!(f, "{} for partition {topic}-{partition}: ", request_name(request))?;
+            }
+            (None, Some(topic), Some(partition)) => write!(f, "partition {topic}-{partition}: ")?,
+            (Some(request), ..) => write!(f, "{}: ", request_name(request))?,
+            (None, ..) => {}
         }
         match self.code {
             Some(code) if self.reason.is_empty() => f.write_str(&super::code_name(code)),
@@ -283,3 +291,35 @@ impl From<StageError> for ProducerError {
 
 const INVALID_TRANSACTION_TIMEOUT: i16 = 50;
 const TRANSACTIONAL_ID_AUTHORIZATION_FAILED: i16 = 53;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(request: Option<RequestKind>, code: Option<i16>, reason: &str) -> Failure {
+        let (topic, partition) = (Some(Arc::from("t")), Some(3));
+        Failure { request, code, topic, partition, reason: reason.to_owned() }
+    }
+
+    #[test]
+    fn what_is_added_to_a_failure_follows_what_is_there_and_nothing_else() {
+        let mut by_code = failure(Some(RequestKind::Produce), Some(5), "");
+        by_code.add_words("delivery.timeout.ms is over");
+        assert_eq!(
+            by_code.to_string(),
+            "Produce for partition t-3: LEADER_NOT_AVAILABLE (5): delivery.timeout.ms is over"
+        );
+        let mut with_words = failure(None, None, "it was never sent");
+        with_words.add_words("delivery.timeout.ms is over");
+        assert_eq!(with_words.to_string(), "partition t-3: it was never sent; delivery.timeout.ms is over");
+    }
+
+    #[test]
+    fn a_code_without_words_ends_the_line() {
+        assert_eq!(
+            failure(Some(RequestKind::Produce), Some(5), "").to_string(),
+            "Produce for partition t-3: LEADER_NOT_AVAILABLE (5)"
+        );
+        assert_eq!(Failure::local("the caller asked for it").to_string(), "the caller asked for it");
+    }
+}

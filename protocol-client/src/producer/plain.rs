@@ -405,8 +405,7 @@ impl Driver {
             let mut cause = held.last.clone().unwrap_or_else(|| Failure::local("it was never sent"));
             match &self.ended {
                 Some(ended) => cause = ended.clone(),
-                None if cause.reason.is_empty() => "delivery.timeout.ms is over".clone_into(&mut cause.reason),
-                None => cause.reason.push_str("; delivery.timeout.ms is over"),
+                None => cause.add_words("delivery.timeout.ms is over"),
             }
             (cause.topic, cause.partition) = (Some(topic), Some(partition));
             if held.attempts > 0 {

@@ -45,9 +45,10 @@ pub(super) async fn log_in<A: Asker + Send>(
         codes::NONE => {}
         codes::UNSUPPORTED_SASL_MECHANISM => {
             let offered: Vec<&str> = welcome.mechanisms.iter().map(|name| name.as_str()).collect();
+            let offered =
+                if offered.is_empty() { "names no other".to_owned() } else { format!("offers {}", offered.join(", ")) };
             return Err(failed(format!(
-                "this listener does not offer the mechanism, but {}; change sasl.mechanism",
-                offered.join(", ")
+                "this listener does not take the mechanism and {offered}; change sasl.mechanism"
             )));
         }
         codes::ILLEGAL_SASL_STATE => {

@@ -100,7 +100,7 @@ fn write_value(value: &Value, place: Place, out: &mut Vec<u8>) -> Result<(), Con
         }
         Value::Date(_) | Value::Time(_) | Value::Timestamp(_) => {
             return Err(ConvertError::Value(format!(
-                "SimpleHeaderConverter does not write a {} yet; use JsonConverter for headers",
+                "SimpleHeaderConverter writes no {} here; use JsonConverter for headers",
                 value.kind()
             )));
         }
