@@ -374,9 +374,12 @@ impl fmt::Display for BrokerError {
     }
 }
 
-/// What to change after a mistake in the settings of a group's member.
+/// What to change after a mistake in a topic's name or in the settings of a group's member.
 fn advice(code: i16) -> Option<&'static str> {
     Some(match code {
+        codes::INVALID_TOPIC_EXCEPTION => {
+            "a topic's name has 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-'"
+        }
         codes::INCONSISTENT_GROUP_PROTOCOL => {
             "the group's members are of another kind or share no protocol with this one: check that group.id is not another application's"
         }

@@ -7,6 +7,7 @@
 mod check;
 mod key;
 mod problem;
+mod topic_name;
 mod value;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use std::fmt::Write;
 pub use check::CheckedValue;
 pub use key::{ConfigKey, ConfigType, Fallback, Importance, Validator, Visibility, Width};
 pub use problem::ConfigProblem;
+pub use topic_name::refusal as topic_name_refusal;
 pub use value::{Config, ConfigValue, Password};
 
 /// Properties as a person wrote them.

@@ -185,7 +185,7 @@ fn topics_def() -> ConfigDef {
     ConfigDef::new()
         .define(
             ConfigKey::required("config.storage.topic", String, High, "topic of connector configurations")
-                .validator(Validator::NonEmpty),
+                .validator(Validator::TopicName),
         )
         .define(replicas(
             "config.storage.replication.factor",
@@ -193,7 +193,7 @@ fn topics_def() -> ConfigDef {
         ))
         .define(
             ConfigKey::required("offset.storage.topic", String, High, "topic of source offsets")
-                .validator(Validator::NonEmpty),
+                .validator(Validator::TopicName),
         )
         .define(
             text(
@@ -210,7 +210,8 @@ fn topics_def() -> ConfigDef {
             "replicas of the offsets topic when it is made; -1: the broker's default",
         ))
         .define(
-            ConfigKey::required("status.storage.topic", String, High, "topic of states").validator(Validator::NonEmpty),
+            ConfigKey::required("status.storage.topic", String, High, "topic of states")
+                .validator(Validator::TopicName),
         )
         .define(
             text(

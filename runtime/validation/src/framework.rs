@@ -347,7 +347,7 @@ pub(crate) fn source_def(version: Option<&str>, converters: &ConverterDefaults) 
                 Low,
                 "A topic of the connector's own for its source offsets, in the cluster that it writes to.",
             )
-            .validator(Validator::NonEmpty),
+            .validator(Validator::TopicName),
             "offsets.topic",
             1,
             Width::Long,

@@ -48,6 +48,13 @@ const DIFFERENCES: &[(&str, &str)] = &[
         "reference-in-transforms",
         "as reference; Java names other properties by what is behind it, here that is an error",
     ),
+    (
+        "reference-env-not-allowed",
+        "Java takes any text for a topic's name; a reference that nobody resolves can be none",
+    ),
+    ("reference-no-such-key", "as reference-env-not-allowed"),
+    ("reference-path-not-allowed", "as reference-env-not-allowed"),
+    ("reference-no-such-provider", "as reference-env-not-allowed"),
     ("reference-no-such-file", "Java answers 500 for a file that cannot be read; here it is a 400"),
 ];
 

@@ -6,7 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{ConfigDef, ConfigKey, ConfigType, ConfigValue, Fallback, NullableProperties, Validator, Visibility};
+use super::{
+    ConfigDef, ConfigKey, ConfigType, ConfigValue, Fallback, NullableProperties, Validator, Visibility, topic_name,
+};
 
 /// What was found out about one property.
 #[derive(Clone, Debug, PartialEq)]
@@ -115,6 +117,7 @@ impl Validator {
             Self::NonEmpty if matches!(value, ConfigValue::List(_)) => Some("List must be non-empty".into()),
             Self::NonEmpty => Some("String must be non-empty".into()),
             Self::Printable => Some(unprintable(value)),
+            Self::TopicName => topic_name::refusal(&value.to_text().unwrap_or_default()),
             Self::Distinct => Some("Duplicate alias provided.".into()),
             Self::Range { min, .. } if less(value, *min) => Some(format!("Value must be at least {min}")),
             Self::Range { max, .. } => Some(format!("Value must be no more than {max}")),
@@ -228,6 +231,27 @@ mod tests {
             ]
         );
         assert_eq!(errors(&[]), ["Missing required configuration \"topic\" which has no default value."]);
+    }
+
+    #[test]
+    fn a_topics_name_is_refused_with_what_it_may_have() {
+        let topic = ConfigKey::required("topic", ConfigType::String, Importance::High, "the topic")
+            .validator(Validator::TopicName);
+        let errors = |name: &str| topic.check(&given(&[("topic", Some(name))])).errors;
+        assert_eq!(errors("good-topic"), [""; 0]);
+        assert_eq!(errors(""), ["Invalid value  for configuration topic: String must be non-empty"]);
+        let refused = errors("bad topic!");
+        assert!(
+            refused[0].contains("' ', '!'") && refused[0].contains("a-z, A-Z, 0-9, '.', '_' and '-'"),
+            "{refused:?}"
+        );
+        let problem = topic.parse(Some("bad topic!")).unwrap_err().to_string();
+        assert!(
+            problem.contains("'topic' is 'bad topic!'; allowed: a topic's name, 1 to 249 of the characters"),
+            "{problem}"
+        );
+        let missing = topic.parse(None).unwrap_err().to_string();
+        assert!(missing.contains("set it to a topic's name, 1 to 249 of the characters"), "{missing}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::{ConfigProblem, ConfigValue, Password};
+use super::{ConfigProblem, ConfigValue, Password, topic_name};
 
 /// How the text of a property is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +89,8 @@ pub enum Validator {
     NonEmpty,
     /// Text of at least one character, none of them a control character.
     Printable,
+    /// What Kafka takes for the name of a topic.
+    TopicName,
     /// Texts of which no two are the same.
     Distinct,
     /// Numbers in a range, both ends included.
@@ -149,6 +151,7 @@ impl Validator {
             (Self::Printable, ConfigValue::Text(text)) => {
                 !text.is_empty() && !text.chars().any(|c| c.is_ascii_control())
             }
+            (Self::TopicName, ConfigValue::Text(text)) => topic_name::refusal(text).is_none(),
             (Self::Distinct, ConfigValue::List(list)) => {
                 let mut seen = BTreeSet::new();
                 list.iter().all(|item| seen.insert(item))
@@ -168,6 +171,7 @@ impl fmt::Display for Validator {
             Self::Any => Ok(()),
             Self::NonEmpty => f.write_str("a text that is not empty"),
             Self::Printable => f.write_str("a text that is not empty and has no control characters"),
+            Self::TopicName => write!(f, "a topic's name, {}", topic_name::CHARACTERS),
             Self::Distinct => f.write_str("texts that differ from each other"),
             Self::Range { min, max: i64::MAX } => write!(f, "{min} or more"),
             Self::Range { min, max } => write!(f, "{min} to {max}"),

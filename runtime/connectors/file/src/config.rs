@@ -32,7 +32,7 @@ impl FileConfig {
             ))
             .define(
                 ConfigKey::required(TOPIC, ConfigType::String, Importance::High, "The topic to write the lines to.")
-                    .validator(Validator::NonEmpty),
+                    .validator(Validator::TopicName),
             )
             .define(ConfigKey::with_default(
                 BATCH_SIZE,
@@ -118,6 +118,14 @@ mod tests {
             let given = properties(&[("file", "/in"), ("topic", "t"), ("batch.size", size)]);
             assert_eq!(FileConfig::parse(&given).unwrap().batch_size, 1);
         }
+    }
+
+    #[test]
+    fn a_name_that_no_topic_can_have_is_refused_with_what_it_may_have() {
+        let problems = FileConfig::parse(&properties(&[("file", "/in"), ("topic", "bad topic!")])).unwrap_err();
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        let told = join(&problems);
+        assert!(told.contains("'bad topic!'") && told.contains("a-z, A-Z, 0-9, '.', '_' and '-'"), "{told}");
     }
 
     #[test]

@@ -42,7 +42,7 @@ impl SequenceConfig {
         ConfigDef::new()
             .define(
                 ConfigKey::required(TOPIC, ConfigType::String, Importance::High, "The topic to write to.")
-                    .validator(Validator::NonEmpty),
+                    .validator(Validator::TopicName),
             )
             .define(
                 int(

@@ -35,7 +35,7 @@ pub fn config_def() -> ConfigDef {
         .define(text("exactly.once.source.support", String, "disabled", High, "enabled: source tasks write exactly once; preparing: between two rolling restarts; disabled")
             .validator(Validator::one_of_ignoring_case(&["disabled", "preparing", "enabled"])))
         .define(ConfigKey::required("offset.storage.topic", String, High, "topic for source offsets")
-            .validator(Validator::NonEmpty))
+            .validator(Validator::TopicName))
         .define(text("offset.storage.partitions", Int, "25", Low, "partitions of the offsets topic when it is made, -1: the broker's default")
             .validator(Validator::between(-1, 100_000)))
         .define(text("offset.storage.replication.factor", Int, "3", Low, "replicas of the offsets topic when it is made, -1: the broker's default")

@@ -5,7 +5,7 @@
 //! standalone workers to future work).
 
 use super::{ConfigErrors, client_keys, meant};
-use oncewire_api::config_def::{ConfigKey, ConfigType, Importance, Validator};
+use oncewire_api::config_def::{ConfigKey, ConfigType, Importance, Validator, topic_name_refusal};
 use oncewire_api::{Config, ConfigDef, ConfigProblem, Properties};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -307,6 +307,12 @@ pub(super) fn offsets_topic(
         Some(name) => name.to_owned(),
         None => format!("{group_id}-offsets"),
     };
+    if let Some(refusal) = topic_name_refusal(&name) {
+        return Err(ConfigProblem::Conflict {
+            key: "offset.storage.topic".into(),
+            message: format!("source offsets would live in {name:?} (default: <group.id>-offsets). {refusal}"),
+        });
+    }
     let own = ["topic", "partitions", "replication.factor", "file.filename", "cleanup.policy"];
     let configs = originals
         .iter()
@@ -394,6 +400,14 @@ mod tests {
         assert!(text.contains("'offset.flush.interval.ms' is 'soon'"), "{text}");
         let missing = config(&[("exactly.once.source.support", "disabled")]).unwrap_err().to_string();
         assert!(missing.contains("offset.storage.file.filename"), "{missing}");
+    }
+
+    #[test]
+    fn a_group_id_that_makes_no_topics_name_is_told_with_the_key_that_helps() {
+        let error = config(&[("group.id", "my worker")]).unwrap_err().to_string();
+        assert!(error.contains("'offset.storage.topic'") && error.contains("\"my worker-offsets\""), "{error}");
+        assert!(error.contains("cannot contain ' '"), "{error}");
+        assert!(config(&[("group.id", "my worker"), ("offset.storage.topic", "offsets")]).is_ok());
     }
 
     #[test]
