@@ -31,6 +31,29 @@ pub struct NewTopic {
     pub configs: BTreeMap<String, String>,
 }
 
+impl NewTopic {
+    /// What to change after a refusal of its counts, where they are the settings `<prefix>replication.factor` and
+    /// `<prefix>partitions`. `None`: it was refused for something else.
+    #[must_use]
+    pub fn advice(&self, error: &Error, prefix: &str) -> Option<String> {
+        match error.code()? {
+            codes::INVALID_REPLICATION_FACTOR => Some(match self.replication_factor {
+                Some(replicas) => format!(
+                    "{prefix}replication.factor is {replicas}, and it takes as many brokers: set it to 1 for a single broker, or to -1 for the brokers' default"
+                ),
+                None => format!(
+                    "the brokers' default.replication.factor takes more brokers than there are: set {prefix}replication.factor, to 1 for a single broker"
+                ),
+            }),
+            codes::INVALID_PARTITIONS => Some(format!(
+                "{prefix}partitions is {}: set it to 1 or more, or to -1 for the brokers' default",
+                self.partitions.unwrap_or(BROKER_DEFAULT)
+            )),
+            _ => None,
+        }
+    }
+}
+
 /// What became of a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TopicOutcome {
@@ -205,5 +228,23 @@ mod tests {
         let set = NewTopic { partitions: Some(3), replication_factor: Some(2), ..topic };
         let request = creatable(&set, -1);
         assert_eq!((request.num_partitions, request.replication_factor), (3, 2));
+    }
+
+    #[test]
+    fn counts_that_are_refused_are_named_by_their_setting_with_what_to_set() {
+        let refused = |code| Error::broker("CreateTopics", code, "topic t");
+        let topic =
+            NewTopic { name: "t".into(), partitions: Some(0), replication_factor: Some(3), configs: BTreeMap::new() };
+        let advice = topic.advice(&refused(codes::INVALID_REPLICATION_FACTOR), "config.storage.").unwrap();
+        for words in ["config.storage.replication.factor is 3", "1 for a single broker", "-1 for the brokers' default"]
+        {
+            assert!(advice.contains(words), "{advice}");
+        }
+        let advice = topic.advice(&refused(codes::INVALID_PARTITIONS), "status.storage.").unwrap();
+        assert!(advice.starts_with("status.storage.partitions is 0"), "{advice}");
+        let by_default = NewTopic { replication_factor: None, ..topic };
+        let advice = by_default.advice(&refused(codes::INVALID_REPLICATION_FACTOR), "offset.storage.").unwrap();
+        assert!(advice.contains("set offset.storage.replication.factor"), "{advice}");
+        assert_eq!(by_default.advice(&refused(codes::INVALID_CONFIG), "offset.storage."), None);
     }
 }

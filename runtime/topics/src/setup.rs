@@ -26,6 +26,14 @@ impl Role {
         }
     }
 
+    /// What the topic's own settings begin with.
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Config => "config.storage.",
+            Self::Status => "status.storage.",
+        }
+    }
+
     fn holds(self) -> &'static str {
         match self {
             Self::Config => "connector configurations",
@@ -40,7 +48,8 @@ pub(crate) async fn ensure(cluster: &Cluster, settings: &TopicSettings, role: Ro
     let topic = &settings.name;
     let is_there = cluster.topic(topic).await?.is_some();
     if !is_there {
-        match admin.create_topic(&wanted(settings, role)).await {
+        let wanted = wanted(settings, role);
+        match admin.create_topic(&wanted).await {
             Ok(TopicOutcome::Created) => {
                 tracing::info!(topic, "{} made", role.property());
                 return Ok(());
@@ -51,11 +60,7 @@ pub(crate) async fn ensure(cluster: &Cluster, settings: &TopicSettings, role: Ro
                 tracing::info!(topic, "{} can't be made by this worker: {error}", role.property());
             }
             Err(error) => {
-                let problem = format!(
-                    "given by {} can't be made ({error}); make it with {CLEANUP_POLICY}={COMPACT}, or change the settings of its name",
-                    role.property()
-                );
-                return Err(TopicError::Config { topic: topic.clone(), problem });
+                return Err(TopicError::Config { topic: topic.clone(), problem: not_made(&wanted, role, &error) });
             }
         }
     }
@@ -73,6 +78,15 @@ pub(crate) async fn ensure(cluster: &Cluster, settings: &TopicSettings, role: Ro
         check_partitions(settings, known.partitions.len())?;
     }
     Ok(())
+}
+
+/// What a person has to change so that the topic can be made.
+fn not_made(wanted: &NewTopic, role: Role, error: &Error) -> String {
+    let (property, prefix) = (role.property(), role.prefix());
+    let advice = wanted.advice(error, prefix).unwrap_or_else(|| format!("change the properties below {prefix}"));
+    format!(
+        "given by {property} can't be made ({error}); {advice}; or make it yourself with {CLEANUP_POLICY}={COMPACT}"
+    )
 }
 
 fn wanted(settings: &TopicSettings, role: Role) -> NewTopic {
@@ -132,6 +146,7 @@ fn is_not_for_us(error: &Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use oncewire_client::error::BrokerError;
     use std::collections::BTreeMap;
 
     fn settings() -> TopicSettings {
@@ -145,6 +160,21 @@ mod tests {
         assert_eq!(topic.partitions, Some(1));
         assert_eq!(topic.configs["cleanup.policy"], "compact");
         assert_eq!(wanted(&settings(), Role::Status).partitions, Some(5));
+    }
+
+    #[test]
+    fn a_refused_number_of_replicas_is_named_by_its_property() {
+        let settings = TopicSettings { replication_factor: Some(3), ..settings() };
+        let code = codes::INVALID_REPLICATION_FACTOR;
+        let words = Some("Unable to replicate the partition 3 time(s)".to_owned());
+        let error = BrokerError { api: "CreateTopics", code, subject: "topic t".into(), message: words, user: None };
+        for (role, property) in [
+            (Role::Config, "config.storage.replication.factor is 3"),
+            (Role::Status, "status.storage.replication.factor is 3"),
+        ] {
+            let told = not_made(&wanted(&settings, role), role, &Error::Broker(error.clone()));
+            assert!(told.contains(property) && told.contains("1 for a single broker"), "{told}");
+        }
     }
 
     /// B36 cleanup-policy-check

@@ -26,6 +26,9 @@ const SAY_EVERY: Duration = Duration::from_secs(10);
 
 const CLEANUP_POLICY: &str = "cleanup.policy";
 
+/// What the worker's properties about the topic begin with. They count for the connectors' own topics, too.
+const PREFIX: &str = "offset.storage.";
+
 const TOPIC_AUTHORIZATION_FAILED: i16 = 29;
 const INVALID_REPLICATION_FACTOR: i16 = 38;
 
@@ -50,12 +53,7 @@ pub async fn ensure(cluster: &Cluster, topic: &OffsetsTopic) -> Result<(), TaskF
             configs,
         };
         let outcome = create(&admin, &wanted).await.map_err(|error| {
-            let advice = error.code().and_then(|code| acl::advice(code, &Resource::OffsetsTopic(&topic.name)));
-            let message = format!(
-                "offsets topic {:?} can't be made ({error}); create it with cleanup.policy=compact, or change offset.storage.*{}",
-                topic.name,
-                advice.map(|advice| format!("; {advice}")).unwrap_or_default()
-            );
+            let message = not_made(&wanted, &error);
             TaskFailure::from(error).with_message(message)
         })?;
         if outcome == TopicOutcome::Created {
@@ -78,13 +76,27 @@ pub async fn ensure(cluster: &Cluster, topic: &OffsetsTopic) -> Result<(), TaskF
     }
 }
 
+/// What a person has to change so that the topic can be made.
+fn not_made(wanted: &NewTopic, error: &Error) -> String {
+    let to_grant = || acl::advice(error.code()?, &Resource::OffsetsTopic(&wanted.name));
+    let advice = wanted.advice(error, PREFIX).or_else(to_grant);
+    let advice = advice.unwrap_or_else(|| format!("change the properties below {PREFIX}"));
+    format!(
+        "offsets topic {:?} can't be made ({error}); {advice}; or make it yourself with {CLEANUP_POLICY}=compact",
+        wanted.name
+    )
+}
+
 /// Brokers that are just coming up are fewer than the replicas that are wanted: that is waited out (KAFKA-13504).
 async fn create(admin: &Admin, wanted: &NewTopic) -> Result<TopicOutcome, Error> {
     let mut tries = 1;
     loop {
         match admin.create_topic(wanted).await {
             Err(error) if error.code() == Some(INVALID_REPLICATION_FACTOR) && tries < CREATE_TRIES_MAX => {
-                tracing::warn!(topic = wanted.name, "can't be made yet, tried again: {error}");
+                if tries == 1 {
+                    let patience = CREATE_PAUSE * CREATE_TRIES_MAX;
+                    tracing::warn!(topic = wanted.name, "can't be made, tried again for {patience:?}: {error}");
+                }
                 tries += 1;
                 tokio::time::sleep(CREATE_PAUSE).await;
             }
@@ -150,5 +162,26 @@ pub fn cant_be_read(topic: &str, error: Error) -> TaskFailure {
             TaskFailure::failed(format!("offsets topic {topic:?}: {error}; {advice}"))
         }
         error => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn what_is_refused_is_named_by_the_worker_s_property_or_by_what_to_grant() {
+        let wanted =
+            NewTopic { name: "o".into(), partitions: Some(25), replication_factor: Some(3), configs: BTreeMap::new() };
+        let told = |code| {
+            let (api, subject) = ("CreateTopics", "topic o".to_owned());
+            not_made(&wanted, &Error::Broker(BrokerError { api, code, subject, message: None, user: None }))
+        };
+        let replicas = told(INVALID_REPLICATION_FACTOR);
+        assert!(replicas.contains("offset.storage.replication.factor is 3, "), "{replicas}");
+        assert!(replicas.contains("set it to 1 for a single broker"), "{replicas}");
+        assert!(told(TOPIC_AUTHORIZATION_FAILED).contains("grant Read, Write and Describe"));
+        assert!(told(40).contains("change the properties below offset.storage."));
     }
 }

@@ -118,7 +118,7 @@ impl Topics {
     /// When it does not exist and can't be made, or can't be asked for.
     pub async fn look_up(&mut self, name: &Arc<str>, now: Instant) -> Result<usize, TaskFailure> {
         let found = self.cluster.topic(name).await.map_err(|error| {
-            let advice = advice(&error, name);
+            let advice = advice_on_rights(&error, name);
             let failure = TaskFailure::from(error);
             let message = format!("{}{advice}", failure.message());
             failure.with_message(message)
@@ -182,8 +182,14 @@ impl Topics {
             Some(_) => dead_letters::REPLICATION_FACTOR,
             None => "the connector's topic.creation.* properties",
         };
+        let prefix = match (of_dead_letters, self.creation.rule_for(name)) {
+            (Some(_), _) => "errors.deadletterqueue.topic.",
+            (None, Some(_)) => "topic.creation.*.",
+            (None, None) => "topic.creation.default.",
+        };
         let outcome = admin.create_topic(&wanted).await.map_err(|error| {
-            let advice = advice(&error, name);
+            let advice = wanted.advice(&error, prefix).map(|advice| format!("; {advice}"));
+            let advice = advice.unwrap_or_else(|| advice_on_rights(&error, name));
             TaskFailure::failed(format!(
                 "topic {name:?} does not exist and can't be made ({error}); create it, or change {properties}{advice}"
             ))
@@ -194,7 +200,7 @@ impl Topics {
 }
 
 /// What to grant, where that is what is missing.
-fn advice(error: &Error, topic: &str) -> String {
+fn advice_on_rights(error: &Error, topic: &str) -> String {
     let advice = error.code().and_then(|code| acl::advice(code, &Resource::DataTopic(topic)));
     advice.map(|advice| format!("; {advice}")).unwrap_or_default()
 }
