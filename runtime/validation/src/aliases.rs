@@ -1,6 +1,7 @@
 //! The properties of transformations and predicates (KIP-66, KIP-585): two for each alias that `transforms` and `predicates` name.
 //!
-//! There are no transformations and no predicates here yet, so that every class is one that cannot be found.
+//! There are no transformations and no predicates here, so that every class is one that cannot be found; the lists that name aliases
+//! say why, and what to do.
 
 use std::collections::BTreeSet;
 
@@ -11,6 +12,11 @@ use oncewire_api::plugin::PluginRegistry;
 
 use crate::classes::{ClassRole, check_class, classes};
 use crate::framework::{PREDICATES, TRANSFORMS};
+
+/// Why a connector with transformations or predicates does not run here, and what to do. Each worker of a group validates, and any of
+/// them may be given the tasks, whoever took the configuration.
+pub const NO_TRANSFORMS: &str = "transformations and predicates are classes of Java, which cannot run in this worker. Remove them, or leave \
+     the connector to a group of Java workers alone: a group with this worker in it may give it the tasks, which then fail";
 
 /// More aliases of one kind are not looked at: the answer grows with each.
 const ALIASES_MAX: usize = 1000;
@@ -68,8 +74,14 @@ pub(crate) fn with_aliases(def: ConfigDef, registry: &PluginRegistry, config: &N
     aliases(config).iter().fold(def, |def, alias| alias.define(def, registry))
 }
 
-/// Checks the classes of the aliases.
+/// Checks the lists, and the classes of the aliases.
 pub(crate) fn check_aliases(registry: &PluginRegistry, config: &NullableProperties, checked: &mut [CheckedValue]) {
+    for key in [TRANSFORMS, PREDICATES] {
+        let names = list(config, key);
+        if let Some(value) = checked.iter_mut().find(|value| value.name == key && !names.is_empty()) {
+            value.errors.push(format!("Invalid value [{}] for configuration {key}: {NO_TRANSFORMS}", names.join(", ")));
+        }
+    }
     for alias in aliases(config) {
         let key = alias.key("type");
         let Some(value) = checked.iter_mut().find(|value| value.name == key) else { continue };

@@ -12,9 +12,9 @@ pub(crate) enum ClassRole {
     Converter,
     /// A converter for headers: one made for them, or any other.
     HeaderConverter,
-    /// A transformation; there is none yet.
+    /// A transformation; there is none.
     Transformation,
-    /// A predicate; there is none yet.
+    /// A predicate; there is none.
     Predicate,
 }
 

@@ -273,6 +273,20 @@ async fn a_resolved_value_is_nowhere_in_the_answer() {
 }
 
 #[tokio::test]
+async fn transformations_are_refused_by_name_with_what_to_do_instead() {
+    let none = [("transforms", ""), ("predicates", " ")];
+    assert_eq!(validate(true, &none).await.error_count(), 0);
+    for key in ["transforms", "predicates"] {
+        let infos = validate(true, &[(key, "mask, route")]).await;
+        let errors = errors_of(&infos, key);
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        for words in [key, "[mask, route]", "cannot run in this worker", "group of Java workers alone"] {
+            assert!(errors[0].contains(words), "{words}: {errors:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_validation_can_run_in_any_thread() {
     let (validator, given) = (validator_with(true, &[]), config(&[]));
     let infos = tokio::spawn(async move { validator.validate(&given).await }).await.unwrap();

@@ -11,7 +11,7 @@ use crate::task::prepare::{ConverterClasses, Converters, Tolerance};
 use oncewire_api::converter::ConverterUse;
 use oncewire_api::plugin::{Plugin, PluginError, PluginKind, PluginRegistry};
 use oncewire_api::{Config, ConfigDef, ConnectorTransactionBoundaries, Converter, ExactlyOnceSupport, SourceConnector};
-use oncewire_validation::{ClientKind, refused_version, source_connector_def};
+use oncewire_validation::{ClientKind, NO_TRANSFORMS, refused_version, source_connector_def};
 use std::time::Duration;
 
 /// Used for headers when no `header.converter` is set and the registry lacks Connect's own.
@@ -234,12 +234,12 @@ fn converter_plugin<'a>(
     }
 }
 
-/// Properties whose effect a user relies on, and that this version does not have.
+/// Properties whose effect a user relies on, and that there is not here.
 fn unsupported(config: &Config) -> Vec<String> {
+    let named = |key: &str| Some(config.list(key).ok()?.join(", ")).filter(|names| !names.is_empty());
     ["transforms", "predicates"]
-        .iter()
-        .filter(|key| config.list(key).is_ok_and(|list| !list.is_empty()))
-        .map(|key| format!("property '{key}' is not supported in this version; remove it"))
+        .into_iter()
+        .filter_map(|key| Some(format!("property '{key}' ({}) is not supported: {NO_TRANSFORMS}", named(key)?)))
         .collect()
 }
 
