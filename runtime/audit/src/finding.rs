@@ -83,6 +83,8 @@ pub struct Content {
     pub foreign: Tally,
     /// How far the source got, to be compared with the offsets topic.
     pub progress: Vec<Progress>,
+    /// What may be behind the faults, and what to change; no part of the verdict.
+    pub hint: Option<String>,
 }
 
 impl Content {

@@ -22,6 +22,7 @@ mod offsets;
 mod plain;
 mod report;
 mod sequence;
+mod wrapped;
 
 pub use auditor::{AuditError, AuditPlan, AuditProgress, OffsetsPlan, audit};
 pub use checker::Check;

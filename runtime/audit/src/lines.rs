@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use crate::finding::{Content, Place, Progress, preview};
 use crate::line_index::{INDEXED_LINES_MAX, LineIndex};
 use crate::line_reader::LineReader;
+use crate::wrapped;
 
 /// Jumps over lines that are remembered to tell where a gap shows in the topic.
 const JUMPS_MAX: usize = 64;
@@ -27,6 +28,8 @@ pub struct LinesChecker {
     path: PathBuf,
     mode: Mode,
     content: Content,
+    /// Foreign values that are a line in JSON.
+    wrapped: u64,
 }
 
 #[derive(Debug)]
@@ -67,7 +70,7 @@ impl LinesChecker {
                 format!("more than {INDEXED_LINES_MAX} lines can be held against a topic with one partition only");
             return Err(io::Error::new(io::ErrorKind::InvalidData, told));
         }
-        Ok(LinesChecker { path: path.to_owned(), mode, content })
+        Ok(LinesChecker { path: path.to_owned(), mode, content, wrapped: 0 })
     }
 
     /// Takes the next visible record; those of one partition come in the order of their offsets.
@@ -105,6 +108,8 @@ impl LinesChecker {
         };
         indexed.next_line.entry(place.partition).or_insert(expected);
         let Some(class) = value.and_then(|value| indexed.index.class(value)) else {
+            let in_json = value.and_then(wrapped::text);
+            self.wrapped += u64::from(in_json.is_some_and(|text| indexed.index.class(text.as_bytes()).is_some()));
             content.foreign.add(|| {
                 format!("at {place}: {} is no line of the file; line {} was next", preview(value), expected + 1)
             });
@@ -153,6 +158,7 @@ impl LinesChecker {
             Mode::GaveUp { lines_before } => (None, Some(*lines_before)),
         };
         self.content.expected = expected;
+        self.content.hint = wrapped::hint(self.wrapped);
         if let Some(lines) = lines_visible {
             let progress =
                 Progress::File { path: self.path.display().to_string(), position: end_of_line(&self.path, lines)? };
@@ -303,6 +309,16 @@ mod tests {
     fn record_beyond_the_end_of_the_file_is_a_duplicate() {
         let content = check("a\n", &[&["a", "a"]]);
         assert_eq!(counts(&content), [0, 1, 0, 0]);
+    }
+
+    #[test]
+    fn lines_in_json_are_foreign_and_their_converter_is_named() {
+        let envelope = r#"{"schema":{"type":"string","optional":false},"payload":"c"}"#;
+        let content = check("a\n\"b\"\nc\n", &[&["\"a\"", "\"b\"", envelope, "\"x\""]]);
+        assert_eq!(counts(&content), [2, 0, 0, 3]);
+        let hint = content.hint.unwrap();
+        assert!(hint.starts_with("2 of the foreign values") && hint.contains("StringConverter"), "{hint}");
+        assert_eq!(check("a\n", &[&["b"]]).hint, None);
     }
 
     #[test]

@@ -109,6 +109,7 @@ impl Report {
             "against": self.content.against,
             "expected": self.content.expected,
             "faults": faults.into_iter().collect::<serde_json::Map<_, _>>(),
+            "hint": self.content.hint,
             "open_transactions": self.open.iter().map(open_to_json).collect::<Vec<_>>(),
             "offsets": self.offsets.as_ref().map(offsets_to_json),
         })
@@ -170,7 +171,9 @@ impl fmt::Display for Report {
             add_offsets(&mut table, offsets);
         }
         table.add_row(row("verdict", if self.is_content() { "content" } else { "NOT content" }, String::new()));
-        write!(formatter, "{table}")
+        write!(formatter, "{table}")?;
+        // Below the table: it is a sentence, and would make every row as wide.
+        self.content.hint.iter().try_for_each(|hint| write!(formatter, "\n{hint}"))
     }
 }
 

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use oncewire_connector_sequence::pattern;
 
 use crate::finding::{Content, Place, Progress, Tally, preview};
+use crate::wrapped;
 
 /// Numbers in one stretch of bits.
 const STRETCH: u64 = 65_536;
@@ -27,6 +28,8 @@ pub struct SequenceChecker {
     next: HashMap<(u32, i32), u64>,
     stretches: usize,
     content: Content,
+    /// Foreign values that are of the pattern in JSON.
+    wrapped: u64,
 }
 
 #[derive(Debug, Default)]
@@ -64,6 +67,8 @@ impl SequenceChecker {
     /// Takes the next visible record and what its value says; `None` when the value is not of the pattern.
     pub fn observe(&mut self, place: Place, value: Option<&[u8]>, numbered: Option<Numbered>) {
         let Some(Numbered { task: task_number, number }) = numbered else {
+            let in_json = value.and_then(wrapped::text);
+            self.wrapped += u64::from(in_json.is_some_and(|text| self::numbered(text.as_bytes()).is_some()));
             self.content.foreign.add(|| format!("at {place}: {} is not of the pattern", preview(value)));
             return;
         };
@@ -111,6 +116,7 @@ impl SequenceChecker {
             self.content.progress.push(Progress::Task { task: number, last: task.last });
         }
         self.content.expected = Some(expected);
+        self.content.hint = wrapped::hint(self.wrapped);
         self.content
     }
 }
@@ -240,6 +246,19 @@ mod tests {
         checker.observe(Place { partition: 0, offset: 0 }, Some(b"x"), None);
         checker.observe(Place { partition: 0, offset: 1 }, None, Some(Numbered { task: 0, number: u64::MAX }));
         assert_eq!(counts(&checker.finish()), [0, 0, 0, 2]);
+    }
+
+    #[test]
+    fn numbers_in_json_are_foreign_and_their_converter_is_named() {
+        let mut value = Vec::new();
+        pattern::write(pattern::Item { task: 0, n: 0 }, 84, &mut value);
+        let in_json = serde_json::to_vec(&String::from_utf8(value.clone()).unwrap()).unwrap();
+        let mut checker = SequenceChecker::new();
+        checker.observe(Place { partition: 0, offset: 0 }, Some(&in_json), numbered(&in_json));
+        checker.observe(Place { partition: 0, offset: 1 }, Some(&value), numbered(&value));
+        let content = checker.finish();
+        assert_eq!(counts(&content), [0, 0, 0, 1]);
+        assert!(content.hint.unwrap().starts_with("1 of the foreign values"));
     }
 
     #[test]
