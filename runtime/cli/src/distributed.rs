@@ -4,12 +4,12 @@ use crate::exit::{Exit, Stop};
 use crate::logging::{Levels, root_level};
 use crate::registry::registry;
 use crate::standalone::{Stopping, asked_to_stop};
+use crate::worker_file::read_worker;
 use clap::Args;
 use oncewire_api::stop_signal;
 use oncewire_distributed::loggers::Loggers;
 use oncewire_distributed::{EndError, StartError, prepare};
 use oncewire_plugins::providers::Secrets;
-use oncewire_worker::config::properties::read_properties;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(crate) struct DistributedArgs {
 }
 
 pub(crate) async fn run(args: DistributedArgs, secrets: &Secrets) -> Result<Exit, Stop> {
-    let properties = read_properties(&args.worker).map_err(|error| Stop::usage(error.to_string()))?;
+    let properties = read_worker(&args.worker)?;
     let loggers = Loggers::new(&root_level(), Arc::new(Levels));
     let of = args.worker.display().to_string();
     let prepared = prepare(&of, &properties, registry(), loggers, secrets).map_err(stopped)?;

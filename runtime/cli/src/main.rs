@@ -12,6 +12,7 @@ mod registry;
 mod standalone;
 mod verify;
 
+mod worker_file;
 use clap::{Parser, Subcommand};
 use exit::{Exit, Stop};
 use oncewire_plugins::providers::Secrets;

@@ -2,10 +2,11 @@
 
 use crate::exit::{Exit, Stop};
 use crate::registry::registry;
+use crate::worker_file::read_worker;
 use clap::Args;
 use oncewire_api::stop_signal;
 use oncewire_plugins::providers::Secrets;
-use oncewire_worker::config::properties::{read_connector, read_properties};
+use oncewire_worker::config::properties::read_connector;
 use oncewire_worker::config::references::resolve_references;
 use oncewire_worker::config::worker::WorkerConfig;
 use oncewire_worker::herder::standalone::{self, Ends, StartError};
@@ -30,7 +31,7 @@ pub(crate) struct StandaloneArgs {
 
 pub(crate) async fn run(args: StandaloneArgs, secrets: &Secrets) -> Result<Exit, Stop> {
     let usage = |error: &dyn std::fmt::Display| Stop::usage(error.to_string());
-    let properties = read_properties(&args.worker).map_err(|error| usage(&error))?;
+    let properties = read_worker(&args.worker)?;
     let files = args
         .connectors
         .iter()
