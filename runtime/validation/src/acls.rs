@@ -3,11 +3,14 @@
 //! Pure: the properties decide, no broker is asked. Left out: rights on the source system, and on Kafka clusters that a connector reads.
 //! Topics that only the connector knows are named by a placeholder.
 
+mod identity;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use oncewire_api::Properties;
 
 use crate::framework::DEAD_LETTER_TOPIC;
+use identity::Identity;
 
 /// The worker's `group.id` in standalone mode when it sets none.
 const STANDALONE_GROUP: &str = "oncewire-standalone";
@@ -52,6 +55,8 @@ pub struct AclNeed {
     pub resource: AclResource,
     /// The name of that; empty for the cluster.
     pub name: String,
+    /// Whether the properties tell the name; else it stands for what only the connector knows.
+    pub name_is_known: bool,
     /// How the name is meant.
     pub pattern: AclPattern,
     /// Kafka's names of the operations.
@@ -64,15 +69,26 @@ pub struct AclNeed {
     pub why: String,
 }
 
+/// How `kafka-acls` is to be called.
+#[derive(Clone, Copy, Debug)]
+pub struct AclCommand<'a> {
+    /// `--bootstrap-server`.
+    pub bootstrap: &'a str,
+    /// Whom to grant everything to, as `User:name`, in place of what the properties give away.
+    pub principal: Option<&'a str>,
+    /// `--command-config`: the properties file of an administrator.
+    pub command_config: Option<&'a str>,
+}
+
 impl AclNeed {
-    /// The command that grants it, for a POSIX shell: to [`AclNeed::principal`], or to this one where the properties do not give it away.
-    pub fn command(&self, bootstrap: &str, otherwise: &str) -> String {
-        let principal = self.principal.as_deref().unwrap_or(otherwise);
-        let mut command = format!(
-            "kafka-acls --bootstrap-server {} --add --allow-principal {}",
-            quoted(bootstrap),
-            quoted(principal)
-        );
+    /// The command that grants it, for a POSIX shell; `None` when nobody says whom to grant it to.
+    pub fn command(&self, how: &AclCommand<'_>) -> Option<String> {
+        let principal = how.principal.or(self.principal.as_deref())?;
+        let mut command = format!("kafka-acls --bootstrap-server {}", quoted(how.bootstrap));
+        if let Some(file) = how.command_config {
+            command.push_str(&format!(" --command-config {}", quoted(file)));
+        }
+        command.push_str(&format!(" --add --allow-principal {}", quoted(principal)));
         for operation in &self.operations {
             command.push_str(&format!(" --operation {operation}"));
         }
@@ -83,7 +99,7 @@ impl AclNeed {
         if self.pattern == AclPattern::Prefixed {
             command.push_str(" --resource-pattern-type prefixed");
         }
-        command
+        Some(command)
     }
 }
 
@@ -95,14 +111,34 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// All commands, each under a comment that says what for and whose credentials they are.
-pub fn render(needs: &[AclNeed], bootstrap: &str, otherwise: &str) -> String {
-    let one = |need: &AclNeed| {
-        let (why, whose, command) = (&need.why, &need.principal_hint, need.command(bootstrap, otherwise));
-        // A name must not end the comment.
-        format!("# {} ({})\n{command}\n", why.replace(['\n', '\r'], " "), whose.replace(['\n', '\r'], " "))
-    };
-    needs.iter().map(one).collect()
+/// All commands, each under a comment that says what for and whose credentials they are. A command that somebody has to complete
+/// first is a comment, too.
+///
+/// # Errors
+/// Whose credentials do not give away whom to grant to, in words.
+pub fn render(needs: &[AclNeed], how: &AclCommand<'_>) -> Result<String, String> {
+    // A name must not end a comment.
+    let comment = |text: &str| text.replace(['\n', '\r'], " ");
+    let mut said = BTreeSet::new();
+    let mut out = String::new();
+    for need in needs {
+        let command = need.command(how).ok_or_else(|| need.principal_hint.clone())?;
+        // For one principal, two clients may need the same.
+        if !said.insert(command.clone()) {
+            continue;
+        }
+        let whose = match how.principal {
+            Some(_) => String::new(),
+            None => format!(" ({})", comment(&need.principal_hint)),
+        };
+        out.push_str(&format!("# {}{whose}\n", comment(&need.why)));
+        if need.name_is_known {
+            out.push_str(&format!("{command}\n"));
+        } else {
+            out.push_str(&format!("# to be completed: {}\n", comment(&command)));
+        }
+    }
+    Ok(out)
 }
 
 /// All rights that a worker with these connectors needs. Both kinds of properties as they are used: references resolved.
@@ -119,35 +155,12 @@ pub fn required_acls(worker: &Properties, connectors: &BTreeMap<String, Properti
     needs
 }
 
-/// Whose credentials a client has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Identity {
-    principal: Option<String>,
-    hint: String,
-}
-
 impl Identity {
-    /// Of the layers, weakest first, the last that sets credentials counts.
-    fn new(layers: &[(&str, &Properties, &str)]) -> Self {
-        let gives = |properties: &Properties, prefix: &str| {
-            let find = |key: &str| properties.get(&format!("{prefix}{key}")).cloned();
-            let jaas = find("sasl.jaas.config");
-            let is_given =
-                jaas.is_some() || ["ssl.keystore.location", "ssl.keystore.key"].iter().any(|key| find(key).is_some());
-            is_given.then(|| jaas.as_deref().and_then(user_name))
-        };
-        let found = layers.iter().rev().find_map(|(prefix, properties, whose)| {
-            Some(Self { principal: gives(properties, prefix)?, hint: (*whose).to_owned() })
-        });
-        let anonymous =
-            || Self { principal: None, hint: "no credentials are set: User:ANONYMOUS without TLS and SASL".into() };
-        found.unwrap_or_else(anonymous)
-    }
-
     fn need(&self, resource: AclResource, name: &str, operations: &[&'static str], why: impl Into<String>) -> AclNeed {
         AclNeed {
             resource,
             name: name.into(),
+            name_is_known: true,
             pattern: AclPattern::Literal,
             operations: operations.to_vec(),
             principal: self.principal.clone(),
@@ -155,16 +168,6 @@ impl Identity {
             why: why.into(),
         }
     }
-}
-
-/// The user of a login module's line; `None` when it names none.
-fn user_name(jaas: &str) -> Option<String> {
-    let after = jaas.split_once("username=")?.1;
-    let name = match after.strip_prefix('"') {
-        Some(rest) => rest.split('"').next()?,
-        None => after.split([' ', ';', '\t']).next()?,
-    };
-    (!name.is_empty()).then(|| format!("User:{name}"))
 }
 
 /// What the worker's properties say about the rights.
@@ -190,8 +193,23 @@ impl<'a> ClusterNeeds<'a> {
             is_distributed,
             leader_is_transactional: is_distributed && matches!(support.as_deref(), Some("preparing" | "enabled")),
             tasks_are_transactional: support.as_deref().map_or(default_of_standalone, |support| support == "enabled"),
-            identity: Identity::new(&[("", worker, "the worker's credentials")]),
+            identity: match is_distributed {
+                true => Identity::new(&[("", worker, "the worker's credentials")]),
+                // Its own client is an admin's.
+                false => Identity::new(&[
+                    ("", worker, "the worker's credentials"),
+                    ("admin.", worker, "the worker's credentials in admin.*"),
+                ]),
+            },
         }
+    }
+
+    /// Where source offsets go, unless a connector has a topic of its own.
+    fn offsets_topic_name(&self) -> Option<String> {
+        let given = self.worker.get("offset.storage.topic").map(|name| name.trim()).filter(|name| !name.is_empty());
+        let of_standalone =
+            || (!self.is_distributed && self.tasks_are_transactional).then(|| format!("{}-offsets", self.group));
+        given.map(str::to_owned).or_else(of_standalone)
     }
 
     fn of_worker(&self) -> Vec<AclNeed> {
@@ -200,17 +218,18 @@ impl<'a> ClusterNeeds<'a> {
         if self.is_distributed {
             needs.push(identity.need(AclResource::Group, self.group, &["Read"], "the workers' group"));
         }
-        for (key, what) in [
-            ("config.storage.topic", "configurations"),
-            ("status.storage.topic", "states"),
-            ("offset.storage.topic", "source offsets"),
+        let given = |key: &str| self.worker.get(key).cloned();
+        for (topic, what) in [
+            (given("config.storage.topic"), "configurations"),
+            (given("status.storage.topic"), "states"),
+            (self.offsets_topic_name(), "source offsets"),
         ] {
-            let Some(topic) = self.worker.get(key) else { continue };
+            let Some(topic) = topic else { continue };
             let why = format!(
                 "the topic of {what}; Create only until it exists, DescribeConfigs only to check how it is cleaned up"
             );
             let operations = ["Read", "Write", "Describe", "Create", "DescribeConfigs"];
-            needs.push(identity.need(AclResource::Topic, topic, &operations, why));
+            needs.push(identity.need(AclResource::Topic, &topic, &operations, why));
         }
         if self.leader_is_transactional {
             let id = format!("connect-cluster-{}", self.group);
@@ -256,19 +275,20 @@ impl<'a> ClusterNeeds<'a> {
 
     /// With exactly-once the task itself writes its offsets, else the worker does.
     fn offsets_topic(&self, name: &str, connector: &Properties, clients: [&Identity; 3]) -> Vec<AclNeed> {
-        let own = connector.get("offsets.storage.topic");
-        let global = self.worker.get("offset.storage.topic").filter(|_| self.tasks_are_transactional);
-        let Some(topic) = own.or(global) else { return Vec::new() };
+        let own = connector.get("offsets.storage.topic").cloned();
+        let has_own = own.is_some();
+        let global = || self.offsets_topic_name().filter(|_| self.tasks_are_transactional);
+        let Some(topic) = own.or_else(global) else { return Vec::new() };
         let [producer, consumer, admin] = clients;
         let need = |identity: &Identity, operations: &[&'static str], what: &str| {
-            identity.need(AclResource::Topic, topic, operations, format!("connector {name} {what} its source offsets"))
+            identity.need(AclResource::Topic, &topic, operations, format!("connector {name} {what} its source offsets"))
         };
         let mut needs = vec![
             need(producer, &["Write", "Describe"], "writes"),
             need(consumer, &["Read", "Describe"], "reads"),
             need(admin, &["Describe"], "asks for the end of"),
         ];
-        if own.is_some() {
+        if has_own {
             needs.push(need(admin, &["Create"], "makes, unless it exists, the topic of"));
         }
         needs
@@ -279,21 +299,26 @@ impl<'a> ClusterNeeds<'a> {
             connector.get("topic").or_else(|| connector.get("topics")).map(|text| text.trim()).unwrap_or_default();
         let mut topics: Vec<String> =
             given.split(',').map(str::trim).filter(|topic| !topic.is_empty()).map(Into::into).collect();
-        if topics.is_empty() {
-            topics.push(format!("<topics that {name} writes to>"));
+        let is_known = !topics.is_empty();
+        if !is_known {
+            topics.push(format!("<a topic that {name} writes to>"));
         }
         let makes_topics = connector.keys().any(|key| key.starts_with("topic.creation."));
         let mut needs = Vec::new();
         for topic in topics {
             let why = format!("connector {name} writes its records");
-            needs.push(producer.need(AclResource::Topic, &topic, &["Write", "Describe"], why));
+            let need = |identity: &Identity, operations: &[&'static str], why: String| AclNeed {
+                name_is_known: is_known,
+                ..identity.need(AclResource::Topic, &topic, operations, why)
+            };
+            needs.push(need(producer, &["Write", "Describe"], why));
             // Without topic.creation.* a missing topic is made all the same, with the brokers' defaults, by the producer's user.
             let (maker, why) = if makes_topics {
                 (admin, format!("connector {name} makes its topics (topic.creation.*)"))
             } else {
                 (producer, format!("connector {name} makes its topic; only until it exists"))
             };
-            needs.push(maker.need(AclResource::Topic, &topic, &["Create", "Describe"], why));
+            needs.push(need(maker, &["Create", "Describe"], why));
         }
         needs
     }
@@ -341,13 +366,16 @@ mod tests {
             ("status.storage.topic", "g-status"),
             ("offset.storage.topic", "g-offsets"),
             ("exactly.once.source.support", support),
+            ("security.protocol", "SASL_SSL"),
             ("sasl.jaas.config", "a.b.PlainLoginModule required username=\"connect\" password=\"hunter2\";"),
         ])
     }
 
+    const HOW: AclCommand<'static> = AclCommand { bootstrap: "b:9092", principal: None, command_config: None };
+
     fn commands(worker: &Properties, connector: Option<Properties>) -> Vec<String> {
         let connectors = connector.map(|connector| ("c".to_string(), connector)).into_iter().collect();
-        required_acls(worker, &connectors).iter().map(|need| need.command("b:9092", "User:x")).collect()
+        required_acls(worker, &connectors).iter().map(|need| need.command(&HOW).unwrap()).collect()
     }
 
     #[test]
@@ -413,7 +441,7 @@ mod tests {
     #[test]
     fn no_password_is_shown() {
         let needs = required_acls(&worker("enabled"), &[("c".to_string(), properties(&[]))].into());
-        let text = format!("{needs:?}{}", render(&needs, "b", "User:x"));
+        let text = format!("{needs:?}{}", render(&needs, &HOW).unwrap());
         assert!(!text.contains("hunter2"), "{text}");
     }
 
@@ -429,5 +457,51 @@ mod tests {
         let all = commands(&properties(&[("offset.storage.topic", "o")]), Some(properties(&[("topic", "t")])));
         assert!(!all.iter().any(|command| command.contains("--group") || command.contains("connect-cluster-")));
         assert!(all.iter().any(|command| command.contains("--transactional-id oncewire-standalone-c-")));
+    }
+
+    #[test]
+    fn standalone_writes_its_offsets_into_the_topic_of_its_default_name() {
+        let all = commands(&properties(&[("group.id", "my")]), Some(properties(&[("topic", "t")])));
+        let of_offsets: Vec<_> = all.iter().filter(|command| command.ends_with("--topic my-offsets")).collect();
+        assert!(of_offsets.iter().any(|command| command.contains("--operation Create")), "{all:#?}");
+        assert!(of_offsets.iter().any(|command| command.contains("--operation Write")), "{all:#?}");
+        assert!(all.iter().all(|command| command.contains("--allow-principal User:ANONYMOUS ")), "{all:#?}");
+    }
+
+    #[test]
+    fn a_principal_that_is_given_gets_everything_once() {
+        let own = "x required username=alice password=tiger;";
+        let connector = properties(&[("topic", "t"), ("producer.override.sasl.jaas.config", own)]);
+        let needs = required_acls(&worker("enabled"), &[("c".to_string(), connector)].into());
+        let how = AclCommand { principal: Some("User:bob"), command_config: Some("admin.properties"), ..HOW };
+        let text = render(&needs, &how).unwrap();
+        let commands: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        let once: BTreeSet<&&str> = commands.iter().collect();
+        assert_eq!(once.len(), commands.len(), "{text}");
+        let start =
+            "kafka-acls --bootstrap-server b:9092 --command-config admin.properties --add --allow-principal User:bob ";
+        assert!(commands.iter().all(|command| command.starts_with(start)), "{text}");
+        assert!(!text.contains("alice") && !text.contains("credentials"), "{text}");
+    }
+
+    #[test]
+    fn whom_a_certificate_stands_for_has_to_be_said() {
+        let worker =
+            properties(&[("group.id", "g"), ("security.protocol", "SSL"), ("ssl.keystore.location", "/k.p12")]);
+        let needs = required_acls(&worker, &[("c".to_string(), properties(&[("topic", "t")]))].into());
+        assert!(render(&needs, &HOW).unwrap_err().contains("certificate"));
+        assert!(render(&needs, &AclCommand { principal: Some("User:CN=c"), ..HOW }).unwrap().contains("'User:CN=c'"));
+    }
+
+    #[test]
+    fn what_has_to_be_completed_is_a_comment_and_no_name_ends_one() {
+        let connectors = BTreeMap::from([("c\nrm -rf x".to_string(), properties(&[("topics.regex", "a.*")]))]);
+        let text = render(&required_acls(&worker("enabled"), &connectors), &HOW).unwrap();
+        assert!(text.contains("# to be completed: kafka-acls"), "{text}");
+        let is_quoted_name = |line: &str| line.starts_with("rm -rf x-'") || line.starts_with("rm -rf x'");
+        assert!(
+            text.lines().all(|line| line.starts_with('#') || line.starts_with("kafka-acls ") || is_quoted_name(line)),
+            "{text}"
+        );
     }
 }

@@ -25,7 +25,7 @@ mod topic_creation;
 mod validator;
 mod versions;
 
-pub use acls::{AclNeed, AclPattern, AclResource, render as render_acls, required_acls};
+pub use acls::{AclCommand, AclNeed, AclPattern, AclResource, render as render_acls, required_acls};
 pub use aliases::NO_TRANSFORMS;
 pub use client_keys::{client_default, client_keys};
 pub use collision::{possible_txid_collision, txid_collision};
