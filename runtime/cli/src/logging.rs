@@ -1,8 +1,9 @@
 //! Log lines on standard error: `INFO` and above by default, `ONCEWIRE_LOG` (tracing's filter syntax) for more or less. A
 //! running worker's levels are changed over REST (`/admin/loggers`); they then take the place of what was given at the start.
 //!
-//! Every line, and what is said of a panic, goes out by the mask of the secrets that config providers gave.
+//! Every line, and what is said of a panic, goes out by the mask of the secrets that config providers gave, and then as one line.
 
+use crate::log_line::{Colours, OneLine, paragraph};
 use oncewire_distributed::loggers::{LevelSink, ROOT};
 use oncewire_plugins::providers::Secrets;
 use std::backtrace::{Backtrace, BacktraceStatus};
@@ -30,9 +31,11 @@ pub(crate) fn start(secrets: &Secrets) {
     };
     let (filter, handle) = reload::Layer::new(filter);
     let masking = secrets.clone();
+    let is_terminal = std::io::stderr().is_terminal();
+    let colours = if is_terminal { Colours::Kept } else { Colours::WrittenOut };
     let lines = tracing_subscriber::fmt::layer()
-        .with_writer(move || masking.masking(std::io::stderr()))
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(move || masking.masking(OneLine::new(std::io::stderr(), colours)))
+        .with_ansi(is_terminal)
         .with_target(false);
     tracing_subscriber::registry().with(filter).with(lines).init();
     std::panic::set_hook(panic_hook(secrets.clone(), std::io::stderr));
@@ -55,8 +58,10 @@ fn panic_hook<W: Write>(
         if trace.status() == BacktraceStatus::Captured {
             said.push_str(&format!("{trace}\n"));
         }
+        // It may quote what somebody else named: its further lines are indented.
+        let said = format!("{}\n", paragraph(&secrets.redact(&said)));
         // Nothing is left to tell that it could not be told.
-        let _ = secrets.masking(open()).write_all(said.as_bytes());
+        let _ = open().write_all(said.as_bytes());
     })
 }
 

@@ -6,6 +6,7 @@ mod demo;
 mod dev_broker;
 mod distributed;
 mod exit;
+mod log_line;
 mod logging;
 mod plugins;
 mod registry;
@@ -83,7 +84,7 @@ fn end(ended: Result<Exit, Stop>, secrets: &Secrets) -> ExitCode {
     match ended {
         Ok(exit) => exit.into(),
         Err(stop) => {
-            eprintln!("oncewire: {}", secrets.redact(&stop.message));
+            eprintln!("oncewire: {}", log_line::paragraph(&secrets.redact(&stop.message)));
             stop.exit.into()
         }
     }
