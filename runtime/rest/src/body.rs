@@ -38,6 +38,11 @@ fn text(body: &[u8]) -> Result<Option<&str>, Failure> {
     Ok(Some(text).filter(|text| !text.is_empty() && *text != "null"))
 }
 
+/// Whether there is nothing in it, or `null`.
+pub(crate) fn is_absent(body: &[u8]) -> bool {
+    matches!(text(body), Ok(None))
+}
+
 type RawMembers<'a> = BTreeMap<String, &'a RawValue>;
 
 fn members(text: &str) -> Result<RawMembers<'_>, Failure> {

@@ -17,11 +17,7 @@ pub(super) async fn any(call: &Call, name: &str, resource: OfConnector) -> Resul
             Ok(Reply::empty(204))
         }
         (OfConnector::Config, "PUT") => put_config(call, name).await,
-        (OfConnector::Config, "PATCH") => {
-            let patch = body::patch(&call.body, name)?;
-            let info = herder.patch_connector_config(name, patch).await.map_err(anywhere)?;
-            Ok(Reply::json(200, &info))
-        }
+        (OfConnector::Config, "PATCH") => patch_config(call, name).await,
         (OfConnector::Config, _) => Ok(Reply::json(200, &herder.connector_config(name).await.map_err(here)?)),
         (OfConnector::Status, _) => {
             let states = herder.connector_status(name).await.map_err(here)?;
@@ -53,6 +49,16 @@ async fn put_config(call: &Call, name: &str) -> Result<Reply, Problem> {
         return Ok(Reply::json(201, &put.connector).located(&call.base, name));
     }
     Ok(Reply::json(200, &put.connector))
+}
+
+async fn patch_config(call: &Call, name: &str) -> Result<Reply, Problem> {
+    if body::is_absent(&call.body) {
+        // As in Java, a connector that is not there is missed before the patch is.
+        call.herder.connector_config(name).await.map_err(here)?;
+    }
+    let patch = body::patch(&call.body, name)?;
+    let info = call.herder.patch_connector_config(name, patch).await.map_err(anywhere)?;
+    Ok(Reply::json(200, &info))
 }
 
 async fn restart(call: &Call, name: &str) -> Result<Reply, Problem> {
