@@ -96,7 +96,7 @@ pub fn warnings(properties: &Properties) -> Vec<String> {
     if !idle.is_empty() {
         let keys = idle.join(", ");
         lines.push(format!(
-            "these properties have no effect here (connectors are built in, metrics are counted otherwise): {keys}"
+            "these properties have no effect here (plug-ins are built in, and no metrics go out, over JMX or otherwise): {keys}"
         ));
     }
     if !idle_in_clients.is_empty() {
@@ -259,6 +259,14 @@ mod tests {
         let lines = told(&[("linger.ms", "7"), ("max.poll.records", "500"), ("interceptor.classes", "a.B")]);
         assert_eq!(lines.len(), 1, "{lines:?}");
         assert!(lines[0].ends_with("admin.: interceptor.classes, linger.ms"), "{lines:?}");
+    }
+
+    #[test]
+    fn nothing_is_promised_of_metrics() {
+        let lines = told(&[("metrics.num.samples", "5"), ("metrics.recording.level", "DEBUG"), ("plugin.path", "/p")]);
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].contains("no metrics go out"), "{lines:?}");
+        assert!(lines[0].ends_with(": metrics.num.samples, metrics.recording.level, plugin.path"), "{lines:?}");
     }
 
     #[test]

@@ -351,7 +351,10 @@ fn warnings(def: &ConfigDef, config: &Config) -> Vec<String> {
         }
     }
     if !idle.is_empty() {
-        out.push(format!("without effect in this version: {}", idle.join(", ")));
+        out.push(format!(
+            "these properties have no effect in standalone mode here (no REST interface, plug-ins are built in, no metrics go out): {}",
+            idle.join(", ")
+        ));
     }
     out
 }
