@@ -21,9 +21,9 @@ const REACH_TIMEOUT: Duration = Duration::from_secs(10);
 /// What to print, and when to stop.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    oncewire consume --bootstrap-server localhost:9092 --topic lines --from-beginning --max-messages 10\n  \
-    oncewire consume --bootstrap-server localhost:9092 --topic lines --isolation read_uncommitted --offsets\n\n\
-    Exit codes: 0 done or interrupted, 1 fewer records than --max-messages, or the broker went away; 2 usage; 3 cannot reach")]
+    oncewire consume --bootstrap-server localhost:9092 --topic lines \\\n    --from-beginning --max-messages 10\n  \
+    oncewire consume --bootstrap-server localhost:9092 --topic lines \\\n    --isolation read_uncommitted --offsets\n\n\
+    Exit codes: 0 done or interrupted; 1 fewer records than --max-messages, or the\nbroker went away; 2 wrong arguments; 3 cannot reach or read")]
 pub(crate) struct ConsumeArgs {
     /// A broker of the cluster (several: separated by commas)
     #[arg(long, value_name = "HOST:PORT")]

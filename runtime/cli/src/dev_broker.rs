@@ -8,7 +8,7 @@ use std::time::Duration;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  oncewire dev-broker --listen 127.0.0.1:9092\n\n\
-    It speaks the real protocol, transactions included, keeps everything in memory, and forgets it at its end.")]
+    It speaks the real protocol, transactions included, keeps everything in memory,\nand forgets it at its end.")]
 pub(crate) struct DevBrokerArgs {
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:9092")]

@@ -15,15 +15,21 @@ use std::sync::Arc;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  oncewire distributed worker.properties\n\n\
-    worker.properties, the least (the file of a Java worker works as it is):\n  bootstrap.servers=localhost:9092\n  group.id=connect-cluster\n  \
-    key.converter=org.apache.kafka.connect.json.JsonConverter\n  value.converter=org.apache.kafka.connect.json.JsonConverter\n  \
-    config.storage.topic=connect-configs\n  offset.storage.topic=connect-offsets\n  status.storage.topic=connect-status\n  \
-    exactly.once.source.support=enabled\n\n\
+    worker.properties, the least (the file of a Java worker works as it is):\n  \
+    bootstrap.servers=localhost:9092\n  group.id=connect-cluster\n  \
+    key.converter=org.apache.kafka.connect.storage.StringConverter\n  \
+    value.converter=org.apache.kafka.connect.storage.StringConverter\n  \
+    config.storage.topic=connect-configs\n  offset.storage.topic=connect-offsets\n  \
+    status.storage.topic=connect-status\n  exactly.once.source.support=enabled\n\
+    and on a cluster of fewer than three brokers:\n  \
+    config.storage.replication.factor=1\n  offset.storage.replication.factor=1\n  \
+    status.storage.replication.factor=1\n\n\
     Then, over REST (http://localhost:8083 unless listeners says otherwise):\n  \
-    curl -X PUT -H 'Content-Type: application/json' localhost:8083/connectors/lines/config -d \\\n    \
-    '{\"connector.class\":\"FileStreamSource\",\"file\":\"/var/log/app.log\",\"topic\":\"app-log\"}'\n\n\
-    SIGTERM or Ctrl-C stops in good order; the tasks wait until the worker is back, up to\n\
-    scheduled.rebalance.max.delay.ms (5 minutes). To hand them over first:\n  curl -X POST localhost:8083/worker/drain")]
+    curl -X PUT -H 'Content-Type: application/json' \\\n    localhost:8083/connectors/lines/config -d \\\n    \
+    '{\"connector.class\":\"FileStreamSource\",\n      \"file\":\"/var/log/app.log\",\"topic\":\"app-log\"}'\n\n\
+    SIGTERM or Ctrl-C stops in good order; the tasks wait until the worker is back,\n\
+    up to scheduled.rebalance.max.delay.ms (5 minutes). To hand them over first:\n  \
+    curl -X POST localhost:8083/worker/drain")]
 pub(crate) struct DistributedArgs {
     /// The worker's properties, as for connect-distributed
     worker: PathBuf,

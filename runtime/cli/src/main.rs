@@ -12,8 +12,8 @@ mod plugins;
 mod registry;
 mod standalone;
 mod verify;
-
 mod worker_file;
+
 use clap::{Parser, Subcommand};
 use exit::{Exit, Stop};
 use oncewire_plugins::providers::Secrets;
@@ -25,10 +25,12 @@ use std::process::ExitCode;
     name = "oncewire",
     version,
     max_term_width = 120,
-    after_help = "Examples:\n  oncewire demo\n  oncewire distributed worker.properties\n  oncewire standalone worker.properties connector.properties\n  \
+    after_help = "Examples:\n  oncewire demo\n  oncewire distributed worker.properties\n  \
+                  oncewire standalone worker.properties connector.properties\n  \
                   oncewire consume --bootstrap-server localhost:9092 --topic t --from-beginning\n\n\
-                  Exit codes: 0 done, 1 a task failed, 2 wrong arguments or configuration, 3 could not start,\n            \
-                  4 the auditor is not content, 5 superseded by a newer worker"
+                  `oncewire COMMAND --help` has more examples. ONCEWIRE_LOG=debug says more.\n\n\
+                  Exit codes:\n  0 done\n  1 a task failed\n  2 wrong arguments or configuration\n  \
+                  3 could not start\n  4 the auditor is not content\n  5 superseded by a newer worker"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -86,6 +88,37 @@ fn end(ended: Result<Exit, Stop>, secrets: &Secrets) -> ExitCode {
         Err(stop) => {
             eprintln!("oncewire: {}", log_line::paragraph(&secrets.redact(&stop.message)));
             stop.exit.into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    /// The narrowest terminal that a person is likely to have.
+    const COLUMNS: usize = 80;
+
+    #[test]
+    fn no_example_of_a_help_text_is_wrapped() {
+        let mut cli = Cli::command().term_width(COLUMNS);
+        cli.build();
+        let names: Vec<String> = cli.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+        assert!(names.len() > 8, "{names:?}");
+        let check = |command: &mut clap::Command| {
+            let own = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let rendered = command.clone().term_width(COLUMNS).render_long_help().to_string();
+            for line in own.lines() {
+                assert!(line.chars().count() <= COLUMNS, "{}: {line:?}", command.get_name());
+                assert!(rendered.lines().any(|shown| shown.trim_end() == line.trim_end()), "{line:?} in\n{rendered}");
+            }
+        };
+        check(&mut cli.clone());
+        for name in names.iter().filter(|name| *name != "help") {
+            let command = cli.find_subcommand_mut(name).expect("it was listed");
+            assert!(command.get_after_help().is_some(), "{name} has no example");
+            check(command);
         }
     }
 }

@@ -3,9 +3,12 @@
 use crate::exit::{Exit, Stop};
 use crate::registry::registry;
 use clap::Args;
-use comfy_table::Table;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::{ContentArrangement, Table};
 use std::io::Write;
+
+/// How wide the table of a plug-in's properties is: each has a sentence or two, which would not fit a terminal in one line.
+const COLUMNS: u16 = 100;
 
 #[derive(Debug, Args)]
 #[command(
@@ -77,8 +80,24 @@ fn properties(registry: &oncewire_api::plugin::PluginRegistry, name: &str, json:
     }
     let mut table = Table::new();
     table.load_style(UTF8_FULL_CONDENSED).set_header(["property", "default", "allowed", "meaning"]);
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(COLUMNS);
     for key in def.keys() {
         table.add_row([key.name.clone(), key.default_text(), key.allowed(), key.doc.clone()]);
     }
     Ok(format!("{} {} ({})\n{}\n{table}", plugin.class, plugin.version, plugin.kind(), plugin.summary))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_properties_of_every_plug_in_fit_a_terminal() {
+        let registry = registry();
+        for plugin in registry.plugins() {
+            let text = properties(&registry, plugin.class, false).unwrap();
+            let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+            assert!(widest <= usize::from(COLUMNS), "{widest} columns:\n{text}");
+        }
+    }
 }

@@ -17,10 +17,11 @@ use std::time::Instant;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  oncewire standalone worker.properties file-source.properties\n\n\
     worker.properties, the least:\n  bootstrap.servers=localhost:9092\n  group.id=my-worker\n  \
-    key.converter=org.apache.kafka.connect.storage.StringConverter\n  value.converter=org.apache.kafka.connect.storage.StringConverter\n\n\
+    key.converter=org.apache.kafka.connect.storage.StringConverter\n  \
+    value.converter=org.apache.kafka.connect.storage.StringConverter\n\n\
     file-source.properties:\n  name=lines\n  connector.class=FileStreamSource\n  file=/var/log/app.log\n  topic=app-log\n\n\
-    Connector files are Java properties, a flat JSON object, or {\"name\":…,\"config\":{…}}. Source offsets live in the topic\n\
-    <group.id>-offsets, in the records' own transactions. SIGTERM or Ctrl-C stops in good order; ONCEWIRE_LOG=debug says more.")]
+    Connector files are Java properties, a flat JSON object, or\n{\"name\":…,\"config\":{…}}. Source offsets live in the topic <group.id>-offsets,\n\
+    in the records' own transactions. SIGTERM or Ctrl-C stops in good order;\nONCEWIRE_LOG=debug says more.")]
 pub(crate) struct StandaloneArgs {
     /// The worker's properties, as for connect-standalone
     worker: PathBuf,

@@ -15,11 +15,11 @@ use crate::exit::{Exit, Stop};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     oncewire verify --bootstrap-server localhost:9092 --topic lines --file in.txt\n  \
-    oncewire verify --bootstrap-server localhost:9092 --topic lines --file in.txt \\\n      \
-    --offsets-topic oncewire-standalone-offsets --connector local-file --json\n  \
+    oncewire verify --bootstrap-server localhost:9092 --topic lines \\\n    \
+    --file in.txt --offsets-topic my-worker-offsets --connector lines --json\n  \
     oncewire verify --bootstrap-server localhost:9092 --topic numbers --sequence\n\n\
-    The worker must have stopped before its offsets are compared: while it writes, topic and offsets are read at two moments.\n\n\
-    Exit codes: 0 content, 4 not content, 2 usage, 3 cannot reach or read")]
+    The worker must have stopped before its offsets are compared: while it writes,\ntopic and offsets are read at two moments.\n\n\
+    Exit codes: 0 content, 4 not content, 2 wrong arguments, 3 cannot reach or read")]
 pub(crate) struct VerifyArgs {
     /// A broker of the cluster (several: separated by commas)
     #[arg(long, value_name = "HOST:PORT")]

@@ -13,10 +13,10 @@ use std::time::Duration;
 use story::Story;
 
 #[derive(Debug, Clone, Args)]
-#[command(
-    after_help = "Examples:\n  oncewire demo\n  oncewire demo --lines 3000000 --kills 30\n  oncewire demo --bootstrap-server localhost:9092    the same on your cluster\n  oncewire demo --seed 7                             the same kills again\n\n\
-    Exit code 0 only when the auditor is content."
-)]
+#[command(after_help = "Examples:\n  oncewire demo\n  oncewire demo --lines 3000000 --kills 30\n  \
+    oncewire demo --bootstrap-server localhost:9092    the same on your cluster\n  \
+    oncewire demo --seed 7                             the same kills again\n\n\
+    Exit code 0 only when the auditor is content.")]
 pub(crate) struct DemoArgs {
     /// Lines in the file
     #[arg(long, value_name = "N", default_value_t = 500_000, value_parser = clap::value_parser!(u64).range(100..=100_000_000))]
