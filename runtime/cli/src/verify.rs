@@ -73,7 +73,11 @@ pub(crate) async fn run(args: VerifyArgs) -> Result<Exit, Stop> {
     bar.finish_and_clear();
     cluster.close().await;
     let report = audited.map_err(stop)?;
-    print(&report, args.json).map_err(|error| Stop::failed(format!("cannot write to standard output: {error}")))?;
+    match print(&report, args.json) {
+        // Whoever read it (say `head`) has enough; the exit code tells the rest.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        printed => printed.map_err(|error| Stop::failed(format!("cannot write to standard output: {error}")))?,
+    }
     Ok(if report.is_content() { Exit::Done } else { Exit::NotContent })
 }
 
