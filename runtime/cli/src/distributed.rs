@@ -73,8 +73,8 @@ pub(crate) async fn run(args: DistributedArgs, secrets: &Secrets) -> Result<Exit
 }
 
 fn stopped(error: StartError) -> Stop {
-    match &error {
-        StartError::Config { .. } => Stop::usage(error.to_string()),
-        StartError::Start(_) => Stop::not_started(error.to_string()),
+    match error {
+        StartError::Config { of, problems } => Stop::mistakes(&of, &problems),
+        StartError::Start(problem) => Stop::not_started(problem),
     }
 }

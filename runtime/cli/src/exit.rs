@@ -54,6 +54,14 @@ impl Stop {
         Self { exit: Exit::Usage, message: message.into() }
     }
 
+    /// Mistakes in one file, or in one connector's properties: several of them one below the other.
+    pub(crate) fn mistakes(of: &str, problems: &[String]) -> Self {
+        match problems {
+            [problem] => Self::usage(format!("{of}: {problem}")),
+            problems => Self::usage(format!("{of}: {} problems\n  - {}", problems.len(), problems.join("\n  - "))),
+        }
+    }
+
     /// The world outside did not let it start.
     pub(crate) fn not_started(message: impl Into<String>) -> Self {
         Self { exit: Exit::NotStarted, message: message.into() }
@@ -62,5 +70,21 @@ impl Stop {
     /// It started, and failed.
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self { exit: Exit::Failed, message: message.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_mistake_is_a_line_and_several_are_a_list() {
+        let told = |problems: &[&str]| {
+            let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            Stop::mistakes("w.properties", &problems).message
+        };
+        assert_eq!(told(&["a is missing"]), "w.properties: a is missing");
+        assert_eq!(told(&["a is missing", "b is 7"]), "w.properties: 2 problems\n  - a is missing\n  - b is 7");
+        assert_eq!(Stop::mistakes("w.properties", &[]).exit.code(), 2);
     }
 }

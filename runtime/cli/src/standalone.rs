@@ -6,6 +6,7 @@ use crate::worker_file::read_worker;
 use clap::Args;
 use oncewire_api::stop_signal;
 use oncewire_plugins::providers::Secrets;
+use oncewire_worker::config::ConfigErrors;
 use oncewire_worker::config::properties::read_connector;
 use oncewire_worker::config::references::resolve_references;
 use oncewire_worker::config::worker::WorkerConfig;
@@ -41,7 +42,8 @@ pub(crate) async fn run(args: StandaloneArgs, secrets: &Secrets) -> Result<Exit,
         .map_err(|error| usage(&error))?;
     let of = args.worker.display().to_string();
     let (properties, files) = resolve_references(&of, &properties, files, secrets).map_err(|error| usage(&error))?;
-    let worker = WorkerConfig::standalone(&of, properties).map_err(|error| usage(&error))?;
+    let mistakes = |errors: ConfigErrors| Stop::mistakes(&errors.of, &errors.problems);
+    let worker = WorkerConfig::standalone(&of, properties).map_err(mistakes)?;
     let (trigger, signal) = stop_signal();
     let herder = standalone::run(worker, files, registry(), signal);
     tokio::pin!(herder);
@@ -61,8 +63,8 @@ pub(crate) async fn run(args: StandaloneArgs, secrets: &Secrets) -> Result<Exit,
         }
     };
     ended
-        .map_err(|error| match &error {
-            StartError::Config(_) => Stop::usage(error.to_string()),
+        .map_err(|error| match error {
+            StartError::Config(errors) => mistakes(errors),
             StartError::Cluster(_) | StartError::Connector { .. } => Stop::not_started(error.to_string()),
         })
         .and_then(|ends| summary(&ends))

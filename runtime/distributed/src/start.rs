@@ -12,16 +12,20 @@ use crate::loggers::Loggers;
 use crate::statuses::Told;
 use crate::view::View;
 use oncewire_api::plugin::PluginRegistry;
-use oncewire_api::{Properties, StopSignal};
+use oncewire_api::{ConfigProblem, Properties, StopSignal};
 use oncewire_client::cluster::Cluster;
+use oncewire_client::config::ClientConfig;
 use oncewire_client::group::GroupMember;
 use oncewire_plugins::providers::{ConfigProviders, Secrets};
 use oncewire_rest::model::ServerInfo;
 use oncewire_rest::{RestClient, RestConfig, RestServer};
 use oncewire_topics::{ConfigTopic, ConfigTopicSettings, StatusTopic, StatusTopicSettings};
 use oncewire_validation::{Mode, OverridePolicy, Validator, WorkerFacts};
+use oncewire_worker::config::clients::{unusable_below_prefixes, usable_stores};
+use oncewire_worker::config::distributed;
 use oncewire_worker::config::worker::{ExactlyOnceSource, WorkerConfig};
 use oncewire_worker::worker::Worker;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -115,26 +119,44 @@ pub fn prepare(
         }
         None => properties.clone(),
     };
-    let config = DistributedConfig::read(&resolved).map_err(|found| found.into_iter().for_each(&mut note)).ok();
-    let worker = WorkerConfig::distributed(of, resolved.clone());
-    let worker = worker.map_err(|found| found.problems.into_iter().for_each(&mut note)).ok();
-    let rest = RestConfig::from_properties(&resolved).map_err(&mut note).ok();
-    let overrides = OverridePolicy::from_worker(&resolved).map_err(&mut note).ok();
-    unknown_converters(&resolved, &registry).into_iter().for_each(&mut note);
+    let refused = values_refused(&resolved);
+    refused.iter().for_each(|problem| note(problem.to_string()));
+    let (config, worker) = if refused.is_empty() {
+        let config = DistributedConfig::read(&resolved).map_err(|found| found.into_iter().for_each(&mut note)).ok();
+        let worker = WorkerConfig::distributed(of, resolved.clone());
+        (config, worker.map_err(|found| found.problems.into_iter().for_each(&mut note)).ok())
+    } else {
+        (None, None)
+    };
     if let Some(config) = &config {
-        for checked in [clients::client(config, "").map(drop), clients::plain_producer(config).map(drop)] {
+        let client = clients::client(config, "").and_then(|client| usable_stores(&client));
+        for checked in [client, clients::plain_producer(config).map(drop)] {
             checked.unwrap_or_else(&mut note);
         }
     }
+    let rest = RestConfig::from_properties(&resolved);
+    match &rest {
+        Ok((rest, _)) => rest.problems().into_iter().for_each(&mut note),
+        // REST reads two of the worker's keys, too.
+        Err(problem) if refused.iter().any(|refused| problem.starts_with(refused.key())) => {}
+        Err(problem) => note(problem.clone()),
+    }
+    let rest = rest.ok();
+    let overrides = OverridePolicy::from_worker(&resolved).map_err(&mut note).ok();
+    unknown_converters(&resolved, &registry).into_iter().for_each(&mut note);
     let (Some(config), Some(worker), Some((rest, rest_warnings)), Some(overrides), Some(providers), true) =
         (config, worker, rest, overrides, providers, problems.is_empty())
     else {
-        problems.dedup();
+        let mut said = BTreeSet::new();
+        // Without keys of its own REST has those of the brokers' clients, and their mistakes.
+        problems.retain(|problem| said.insert(problem.strip_prefix("https: ").unwrap_or(problem).to_owned()));
         return Err(StartError::Config { of: of.to_owned(), problems });
     };
     introduce(&config, &resolved);
     let unknown = crate::known::warnings(&resolved);
-    for warning in config.warnings.iter().chain(&worker.warnings).chain(&rest_warnings).chain(&unknown) {
+    let unusable = unusable_below_prefixes(&worker);
+    let all = [&config.warnings, &worker.warnings, &rest_warnings, &unknown, &unusable];
+    for warning in all.into_iter().flatten() {
         tracing::warn!("{warning}");
     }
     let facts = WorkerFacts {
@@ -145,6 +167,13 @@ pub fn prepare(
     };
     let validator = Validator::new(registry.clone(), facts, providers.clone());
     Ok(Prepared { config: Arc::new(config), worker: Arc::new(worker), rest, providers, validator, registry, loggers })
+}
+
+/// Values that are missing or not allowed, each once, in the order of the definitions: the group's, the topics', the tasks'. Some keys
+/// are read for the group and for tasks.
+fn values_refused(properties: &Properties) -> Vec<ConfigProblem> {
+    let def = crate::config::config_def().merged(distributed::config_def());
+    def.parse(properties).err().unwrap_or_default()
 }
 
 /// A worker that is up.
@@ -318,6 +347,66 @@ mod tests {
         let problems = unknown_converters(&properties, &PluginRegistry::new(oncewire_plugins::converters()));
         assert_eq!(problems.len(), 1, "{problems:?}");
         assert!(problems[0].contains("'key.converter'") && problems[0].contains("JsonConvertor"), "{problems:?}");
+    }
+
+    struct Silent;
+
+    impl crate::loggers::LevelSink for Silent {
+        fn apply(&self, _levels: &std::collections::BTreeMap<String, String>) {}
+    }
+
+    fn problems(pairs: &[(&str, &str)]) -> Vec<String> {
+        let properties = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let registry = PluginRegistry::new(oncewire_plugins::converters());
+        let loggers = Loggers::new("info", Arc::new(Silent));
+        match prepare("w.properties", &properties, registry, loggers, &Secrets::default()) {
+            Err(StartError::Config { problems, .. }) => problems,
+            Err(other) => panic!("{other}"),
+            Ok(_) => Vec::new(),
+        }
+    }
+
+    const LEAST: [(&str, &str); 7] = [
+        ("bootstrap.servers", "h:1"),
+        ("group.id", "g"),
+        ("config.storage.topic", "c"),
+        ("offset.storage.topic", "o"),
+        ("status.storage.topic", "s"),
+        ("key.converter", "org.apache.kafka.connect.storage.StringConverter"),
+        ("value.converter", "org.apache.kafka.connect.storage.StringConverter"),
+    ];
+
+    #[test]
+    fn each_problem_is_said_once_in_the_order_of_the_definitions() {
+        let missing = problems(&[("topic.tracking.enable", "x"), ("exactly.once.source.support", "on")]);
+        let keys: Vec<&str> = missing.iter().filter_map(|problem| problem.split('\'').nth(1)).collect();
+        let expected = [
+            "group.id",
+            "exactly.once.source.support",
+            "config.storage.topic",
+            "offset.storage.topic",
+            "status.storage.topic",
+            "topic.tracking.enable",
+            "key.converter",
+            "value.converter",
+        ];
+        assert_eq!(keys, expected, "{missing:#?}");
+        assert_eq!(problems(&LEAST), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_wrong_with_files_of_tls_is_a_mistake_in_the_properties() {
+        let with = |more: &[(&str, &str)]| problems(&[&LEAST[..], more].concat());
+        let told = with(&[("listeners", "https://127.0.0.1:0")]);
+        assert_eq!(told, ["https: setting listeners.https.ssl.keystore.location is missing; set it"]);
+        let told = with(&[
+            ("security.protocol", "SSL"),
+            ("ssl.truststore.location", "/nowhere.pem"),
+            ("ssl.truststore.type", "PEM"),
+        ]);
+        assert!(told.len() == 1 && told[0].contains("ssl.truststore.location"), "{told:?}");
+        let told = with(&[("config.storage.topic", "bad topic!")]);
+        assert!(told.len() == 1 && told[0].contains("'config.storage.topic' is 'bad topic!'"), "{told:?}");
     }
 
     #[test]

@@ -3,13 +3,17 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::auth::{EXTENSION, JAAS_KEY, jaas_of_jvm_options};
+use crate::auth::{EXTENSION, JAAS_KEY, Users, jaas_of_jvm_options};
+use crate::client::RestClient;
 use crate::cors::Cors;
 use crate::header_rules::{self, HeaderRule};
 use crate::tls::TlsSettings;
 
 /// Java's default of `listeners`.
 const DEFAULT_LISTENERS: &str = "http://:8083";
+/// Why there is no URL to give out.
+pub(crate) const NOT_LISTENED_TO: &str =
+    "rest.advertised.listener names a scheme that no listener has; add such a listener to listeners";
 /// Of the prefixed `ssl.*` keys.
 const MAIN_PREFIX: &str = "listeners.https.";
 const ADMIN_PREFIX: &str = "admin.listeners.https.";
@@ -127,6 +131,33 @@ impl RestConfig {
             topic_tracking_reset: flag("topic.tracking.allow.reset", value("topic.tracking.allow.reset"))?,
         };
         Ok((config, warnings(properties)))
+    }
+}
+
+impl RestConfig {
+    /// What would keep the server from starting although each value is well formed: stores, files of users, an advertised listener
+    /// that there is not. Reads those files, and binds nothing.
+    pub fn problems(&self) -> Vec<String> {
+        let is_https = |listeners: &[Listener]| listeners.iter().any(|listener| listener.scheme == Scheme::Https);
+        let mut checks = vec![RestClient::new(self).map(drop)];
+        if is_https(&self.listeners) {
+            checks.insert(0, self.tls.server_config().map(drop));
+        }
+        if matches!(&self.admin, Admin::Own(listeners) if is_https(listeners)) {
+            checks.push(self.admin_tls.server_config().map(drop));
+        }
+        checks.extend(self.basic_auth_jaas.as_deref().map(|jaas| Users::read(jaas).map(drop)));
+        if advertised_url(&self.advertised, &self.listeners, "localhost").is_none() {
+            checks.push(Err(NOT_LISTENED_TO.to_owned()));
+        }
+        let mut problems: Vec<String> = Vec::new();
+        for problem in checks.into_iter().filter_map(Result::err) {
+            // A store that listeners and requests share is read by both.
+            if !problems.contains(&problem) {
+                problems.push(problem);
+            }
+        }
+        problems
     }
 }
 
@@ -284,6 +315,34 @@ mod tests {
             let error = read(&[(key, value)]).expect_err(value);
             assert!(error.starts_with(key), "{key}={value}: {error}");
         }
+    }
+
+    #[test]
+    fn what_only_a_start_would_show_is_found_before_it() {
+        let wrong = |pairs: &[(&str, &str)]| read(pairs).expect("well formed").problems();
+        assert_eq!(wrong(&[]), [""; 0]);
+        let https = ("listeners", "https://127.0.0.1:0");
+        let told = wrong(&[https]);
+        assert_eq!(told, ["https: setting listeners.https.ssl.keystore.location is missing; set it"]);
+        let told = wrong(&[
+            https,
+            ("listeners.https.ssl.keystore.location", "/nowhere.p12"),
+            ("listeners.https.ssl.keystore.type", "PKCS12"),
+        ]);
+        assert!(
+            told.len() == 1
+                && told[0].contains("listeners.https.ssl.keystore.location")
+                && told[0].contains("/nowhere.p12"),
+            "{told:?}"
+        );
+        let told = wrong(&[("admin.listeners", "https://127.0.0.1:0")]);
+        assert_eq!(told, ["https: setting admin.listeners.https.ssl.keystore.location is missing; set it"]);
+        // Nobody speaks https here.
+        assert_eq!(wrong(&[("listeners.https.ssl.keystore.location", "/nowhere.p12")]), [""; 0]);
+        let told = wrong(&[("rest.extension.classes", EXTENSION), (JAAS_KEY, "/nowhere.conf")]);
+        assert!(told.len() == 1 && told[0].contains("/nowhere.conf"), "{told:?}");
+        let told = wrong(&[("rest.advertised.listener", "https")]);
+        assert!(told.len() == 1 && told[0].starts_with("rest.advertised.listener"), "{told:?}");
     }
 
     #[test]

@@ -21,7 +21,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::answer::{Door, Serves, Shared};
 use crate::auth::Users;
 use crate::client::RestClient;
-use crate::config::{Admin, Listener, RestConfig, Scheme, advertised_url};
+use crate::config::{Admin, Listener, NOT_LISTENED_TO, RestConfig, Scheme, advertised_url};
 use crate::herder::Herder;
 use crate::patient::Patient;
 
@@ -82,8 +82,7 @@ impl RestServer {
                 bound.push(bind("admin.listeners", &mut listener.clone(), Serves::AdminOnly, tls).await?);
             }
         }
-        let advertised_url = advertised_url(&config.advertised, &listeners, &local_address())
-            .ok_or("rest.advertised.listener names a scheme that no listener has")?;
+        let advertised_url = advertised_url(&config.advertised, &listeners, &local_address()).ok_or(NOT_LISTENED_TO)?;
         let authority = advertised_url.trim_end_matches('/').split("://").nth(1).unwrap_or_default().to_owned();
         let shared = Shared {
             config: Arc::new(config),

@@ -15,6 +15,8 @@ use rustls::{ClientConfig, ServerConfig};
 pub struct TlsSettings {
     /// What the keys begin with; empty for the plain ones.
     prefix: String,
+    /// What a key that is missing should begin with: the prefix for this use alone, unless plain ones are used already.
+    advised_prefix: String,
     keys: TlsConfig,
     /// Whether clients show a certificate.
     clients: ClientCertificates,
@@ -26,6 +28,7 @@ impl TlsSettings {
     /// # Errors
     /// A value that cannot be used, by the name of its key.
     pub fn from_properties(properties: &BTreeMap<String, String>, prefix: &str) -> Result<Self, String> {
+        let own_prefix = prefix;
         let prefix = if properties.keys().any(|name| name.starts_with(prefix)) { prefix } else { "" };
         let keys: BTreeMap<String, String> = properties
             .iter()
@@ -40,7 +43,10 @@ impl TlsSettings {
             }
         };
         let keys = TlsConfig::from_properties(&keys).map_err(|error| told(prefix, error))?;
-        Ok(TlsSettings { prefix: prefix.to_owned(), keys, clients })
+        let says_something = keys != TlsConfig::default() || clients != ClientCertificates::NotAsked;
+        let uses_plain = prefix.is_empty() && says_something;
+        let advised_prefix = if uses_plain { "" } else { own_prefix }.to_owned();
+        Ok(TlsSettings { prefix: prefix.to_owned(), advised_prefix, keys, clients })
     }
 
     /// Whether it is said whom to trust.
@@ -54,7 +60,11 @@ impl TlsSettings {
     /// What is wrong, by the name of the key.
     pub fn server_config(&self) -> Result<Arc<ServerConfig>, String> {
         let config = tls::server_config(&self.keys, self.clients);
-        config.map(Arc::new).map_err(|error| format!("https: {}", told(&self.prefix, error)))
+        config.map(Arc::new).map_err(|error| {
+            // A key that is to be set is best set where it counts for nothing else.
+            let prefix = if matches!(error, ConfigError::Missing { .. }) { &self.advised_prefix } else { &self.prefix };
+            format!("https: {}", told(prefix, error))
+        })
     }
 
     /// What requests to other workers need.

@@ -87,7 +87,10 @@ fn a_bad_property_is_named_with_what_is_allowed() {
             &["transaction.boundary", "sometimes", "POLL", "INTERVAL", "CONNECTOR"],
         ),
         (connector("connector.class", "FileStreamSauce"), &["connector.class", "FileStreamSauce"]),
-        (connector("transforms", "a"), &["transforms", "not supported"]),
+        (connector("transforms", "a"), &["transforms", "(a)", "not supported", "group of Java workers alone"]),
+        (connector("topic", "no/such name"), &["topic", "no/such name", "a-z, A-Z, 0-9, '.', '_' and '-'"]),
+        (Job::new("bad", NOWHERE).without_connector("file"), &["file", "standard input", "path of a file"]),
+        (worker("offset.storage.topic", "no/such name"), &["offset.storage.topic", "no/such name", "'/'"]),
         (connector("producer.override.acks", "1"), &["acks", "1", "all"]),
         (
             connector("producer.override.max.in.flight.requests.per.connection", "9"),
@@ -106,7 +109,62 @@ fn a_bad_property_is_named_with_what_is_allowed() {
 fn every_bad_property_is_told_at_once() {
     let job = Job::new("bad", NOWHERE).connector("tasks.max", "x").connector("transaction.boundary", "y");
     let mut job = job.connector("errors.tolerance", "z");
-    assert_ends(&mut job.start(), USAGE, &["tasks.max", "transaction.boundary", "errors.tolerance"]);
+    let mut worker = job.start();
+    assert_ends(&mut worker, USAGE, &["3 problems"]);
+    for key in ["'tasks.max'", "'transaction.boundary'", "'errors.tolerance'"] {
+        assert_eq!(worker.log().lines().filter(|line| line.contains(key)).count(), 1, "{key}: {}", worker.log());
+    }
+}
+
+type Pairs<'a> = &'a [(&'a str, &'a str)];
+
+/// A distributed worker with these properties and, unless `bare`, the least that it needs.
+fn distributed(folder: &Path, bootstrap: &str, bare: bool, more: Pairs<'_>) -> Process {
+    let converter = "org.apache.kafka.connect.storage.StringConverter";
+    let least = [
+        ("group.id", "bad"),
+        ("config.storage.topic", "bad-configs"),
+        ("offset.storage.topic", "bad-offsets"),
+        ("status.storage.topic", "bad-status"),
+        ("key.converter", converter),
+        ("value.converter", converter),
+        ("listeners", "http://127.0.0.1:0"),
+    ];
+    let own = if bare { &[][..] } else { &least[..] };
+    let line = |(key, value): &(&str, &str)| format!("{key}={value}\n");
+    // Of a key that is there twice, the later one counts.
+    let text: String = own.iter().chain(more).map(line).collect();
+    let file = folder.join("worker.properties");
+    fs::write(&file, format!("bootstrap.servers={bootstrap}\n{text}")).unwrap();
+    let mut command = Command::new(oncewire());
+    command.arg("distributed").arg(file);
+    Process::start(&mut command, &folder.join("log")).unwrap()
+}
+
+#[test]
+fn mistakes_of_a_distributed_worker_are_found_before_anything_is_bound_or_reached() {
+    let folder = tempfile::tempdir().unwrap();
+    let https = ("listeners", "https://127.0.0.1:0");
+    let nowhere = ("listeners.https.ssl.keystore.location", "/nowhere.p12");
+    let cases: [(Pairs<'_>, &[&str]); 5] = [
+        (&[https], &["listeners.https.ssl.keystore.location", "missing"]),
+        (&[https, nowhere], &["listeners.https.ssl.keystore.location", "/nowhere.p12"]),
+        (&[("admin.listeners", "https://127.0.0.1:0")], &["admin.listeners.https.ssl.keystore.location", "missing"]),
+        (
+            &[("security.protocol", "SSL"), ("ssl.truststore.location", "/nowhere.p12")],
+            &["ssl.truststore.location", "/nowhere.p12"],
+        ),
+        (&[("status.storage.topic", "bad topic!")], &["status.storage.topic", "bad topic!", "a-z, A-Z, 0-9"]),
+    ];
+    for (more, words) in cases {
+        assert_ends(&mut distributed(folder.path(), NOWHERE, false, more), USAGE, words);
+    }
+    let mut worker = distributed(folder.path(), NOWHERE, true, &[]);
+    assert_ends(&mut worker, USAGE, &["6 problems"]);
+    for key in ["group.id", "config.storage.topic", "offset.storage.topic", "status.storage.topic", "key.converter"] {
+        let says = worker.log().lines().filter(|line| line.contains(&format!("'{key}'"))).count();
+        assert_eq!(says, 1, "{key}: {}", worker.log());
+    }
 }
 
 #[test]
@@ -200,15 +258,19 @@ fn cannot_be_made(broker: &Broker) {
     };
     let mut job = three(Job::new("replicas", bootstrap));
     write_lines(&job.file(), 10, LINE_BYTES).unwrap();
-    assert_ends(&mut job.start(), TASK_FAILED, &["replicas-topic", "topic.creation"]);
-
-    let mut job = Job::new("name", bootstrap).connector("topic", "no/such name");
-    write_lines(&job.file(), 10, LINE_BYTES).unwrap();
-    assert_ends(&mut job.start(), TASK_FAILED, &["no/such name"]);
+    assert_ends(&mut job.start(), TASK_FAILED, &["replicas-topic", "topic.creation.*.replication.factor is 3"]);
 
     let mut job = Job::new("offsets", bootstrap).worker("offset.storage.replication.factor", "3");
     write_lines(&job.file(), 10, LINE_BYTES).unwrap();
-    assert_ends(&mut job.start(), NOT_STARTED, &["offsets-offsets", "offset.storage"]);
+    let words = ["offsets-offsets", "offset.storage.replication.factor is 3", "1 for a single broker"];
+    assert_ends(&mut job.start(), NOT_STARTED, &words);
+
+    let folder = tempfile::tempdir().unwrap();
+    let words = ["\"bad-configs\"", "config.storage.replication.factor is 3", "-1 for the brokers' default"];
+    assert_ends(&mut distributed(folder.path(), bootstrap, false, &[]), NOT_STARTED, &words);
+    let one = ("config.storage.replication.factor", "1");
+    let words = ["\"bad-status\"", "status.storage.replication.factor is 3", "1 for a single broker"];
+    assert_ends(&mut distributed(folder.path(), bootstrap, false, &[one]), NOT_STARTED, &words);
 }
 
 fn time_limit_above_the_brokers(broker: &Broker) {

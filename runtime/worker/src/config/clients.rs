@@ -7,6 +7,7 @@
 use super::properties::Properties;
 use super::worker::WorkerConfig;
 use oncewire_client::config::{ClientConfig, ProducerConfig};
+use oncewire_client::net::tls;
 use oncewire_client::producer::PlainConfig;
 use oncewire_client::reader::Isolation;
 
@@ -41,6 +42,30 @@ pub fn worker_client(worker: &WorkerConfig) -> Result<ClientConfig, String> {
         config.client_id = format!("{}-worker", worker.group_id);
     }
     Ok(config)
+}
+
+/// Whether the files that a client's TLS settings name can be used. They are read again when it connects; a mistake in them is a
+/// mistake in the properties, and is best told before anything runs.
+///
+/// # Errors
+/// What is wrong, naming the property.
+pub fn usable_stores(client: &ClientConfig) -> Result<(), String> {
+    let Some(tls) = &client.security.tls else { return Ok(()) };
+    tls::client_config(tls).map(drop).map_err(|error| error.to_string())
+}
+
+/// What in a worker's properties for its tasks' clients would keep every connector here from running; one line for each kind of client.
+pub fn unusable_below_prefixes(worker: &WorkerConfig) -> Vec<String> {
+    let unusable = |prefix: &str| {
+        let mut own = Properties::new();
+        overlay(&mut own, &worker.originals, prefix);
+        if own.is_empty() {
+            return None;
+        }
+        let error = side_client(worker, &own, "").and_then(|client| usable_stores(&client)).err()?;
+        Some(format!("connectors can't use what the properties below '{prefix}' say: {error}"))
+    };
+    ["producer.", "consumer.", "admin."].into_iter().filter_map(unusable).collect()
 }
 
 /// The clients of task `task` of a connector, in exactly-once mode.
@@ -364,6 +389,20 @@ mod tests {
         let worker = worker(&[("admin.request.timeout.ms", "7000")]);
         let client = admin_client(&worker, &map(&[("admin.override.request.timeout.ms", "8000")]), "c").unwrap();
         assert_eq!((client.request_timeout.as_secs(), client.client_id.as_str()), (8, "connector-adminclient-c"));
+    }
+
+    #[test]
+    fn a_store_of_tls_that_is_not_there_is_found_before_a_task_needs_it() {
+        let nowhere =
+            [("security.protocol", "SSL"), ("ssl.truststore.location", "/nowhere.pem"), ("ssl.truststore.type", "PEM")];
+        let client = worker_client(&worker(&nowhere)).unwrap();
+        assert!(usable_stores(&client).unwrap_err().contains("ssl.truststore.location"));
+        let below = nowhere.map(|(key, value)| (format!("producer.{key}"), value));
+        let given = worker(&below.each_ref().map(|(key, value)| (key.as_str(), *value)));
+        assert_eq!(usable_stores(&worker_client(&given).unwrap()), Ok(()));
+        let told = unusable_below_prefixes(&given);
+        assert!(told.len() == 1 && told[0].contains("'producer.'") && told[0].contains("/nowhere.pem"), "{told:?}");
+        assert_eq!(unusable_below_prefixes(&worker(&[("producer.linger.ms", "7")])), [""; 0]);
     }
 
     #[test]

@@ -7,9 +7,9 @@
 use super::fence::fence_beyond;
 use super::supervisor::{TaskState, supervise};
 use crate::config::ConfigErrors;
-use crate::config::clients::{plain_clients, task_clients, worker_client};
+use crate::config::clients::{plain_clients, task_clients, usable_stores, worker_client};
 use crate::config::connector::ConnectorConfig;
-use crate::config::properties::ConnectorFile;
+use crate::config::properties::{ConnectorFile, Properties};
 use crate::config::worker::{Delivery, WorkerConfig};
 use crate::metrics::TaskMetrics;
 use crate::store::offset_file::OffsetFile;
@@ -92,7 +92,8 @@ pub async fn run(
     }
     let mut checked = Vec::with_capacity(files.len());
     for file in files {
-        checked.push(check(&worker, file, &registry, &checked)?);
+        let names: Vec<String> = checked.iter().map(|other: &Checked| other.config.name.clone()).collect();
+        checked.push(check(&worker, file, &registry, &names).await?);
     }
     let file = match &worker.delivery {
         Delivery::AtLeastOnce(path) => {
@@ -126,14 +127,14 @@ pub async fn run(
     Ok(ends)
 }
 
-fn check(
+async fn check(
     worker: &Arc<WorkerConfig>,
     file: ConnectorFile,
     registry: &PluginRegistry,
-    before: &[Checked],
+    names: &[String],
 ) -> Result<Checked, StartError> {
     let of = format!("connector {:?}", file.name);
-    if before.iter().any(|other| other.config.name == file.name) {
+    if names.contains(&file.name) {
         return Err(ConfigErrors::one(of, "two files have the same connector name; names must differ").into());
     }
     let class = file.config.get("connector.class").map(String::as_str).unwrap_or_default();
@@ -150,16 +151,19 @@ fn check(
             ConfigErrors::one(of, format!("property 'connector.class': {class:?} is not a source connector")).into()
         );
     };
-    let connector = make();
+    let mut connector = make();
     let config = ConnectorConfig::check(worker, file.config, &*connector)?;
+    own_mistakes(&of, &mut *connector, &config.originals).await?;
     config.converters(worker, registry)?;
     let clients = match worker.delivery {
         Delivery::ExactlyOnce(_) | Delivery::Distributed { .. } => {
-            task_clients(worker, &config.originals, &config.name, 0).map(drop)
+            task_clients(worker, &config.originals, &config.name, 0).map(|clients| clients.client)
         }
-        Delivery::AtLeastOnce(_) => plain_clients(worker, &config.originals, &config.name, 0).map(drop),
+        Delivery::AtLeastOnce(_) => {
+            plain_clients(worker, &config.originals, &config.name, 0).map(|clients| clients.client)
+        }
     };
-    clients.map_err(|problem| ConfigErrors::one(of, problem))?;
+    clients.and_then(|client| usable_stores(&client)).map_err(|problem| ConfigErrors::one(of, problem))?;
     for warning in &config.warnings {
         tracing::warn!(connector = config.name, "{warning}");
     }
@@ -167,8 +171,21 @@ fn check(
     Ok(Checked { config: Arc::new(config), connector, make, target })
 }
 
+/// What the connector itself finds wrong with its properties: a person is to hear of it before brokers are looked for.
+async fn own_mistakes(
+    of: &str,
+    connector: &mut dyn SourceConnector,
+    properties: &Properties,
+) -> Result<(), ConfigErrors> {
+    let given = properties.iter().map(|(key, value)| (key.clone(), Some(value.clone()))).collect();
+    let found = connector.validate(&given).await;
+    let problems: Vec<String> = found.into_iter().flat_map(|value| value.errors).collect();
+    if problems.is_empty() { Ok(()) } else { Err(ConfigErrors { of: of.to_owned(), problems }) }
+}
+
 async fn connect(worker: &WorkerConfig) -> Result<Cluster, StartError> {
-    let client = worker_client(worker).map_err(|problem| ConfigErrors::one("worker", problem))?;
+    let client = worker_client(worker).and_then(|client| usable_stores(&client).map(|()| client));
+    let client = client.map_err(|problem| ConfigErrors::one("worker", problem))?;
     let cluster = Cluster::connect_aloud(client).await.map_err(|error| StartError::Cluster(error.to_string()))?;
     if let Delivery::ExactlyOnce(topic) = &worker.delivery {
         offset_topic::ensure(&cluster, topic).await.map_err(|failure| StartError::Cluster(failure.to_string()))?;
