@@ -14,7 +14,6 @@ use crate::view::View;
 use oncewire_api::plugin::PluginRegistry;
 use oncewire_api::{ConfigProblem, Properties, StopSignal};
 use oncewire_client::cluster::Cluster;
-use oncewire_client::config::ClientConfig;
 use oncewire_client::group::GroupMember;
 use oncewire_plugins::providers::{ConfigProviders, Secrets};
 use oncewire_rest::model::ServerInfo;
