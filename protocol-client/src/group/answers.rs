@@ -79,8 +79,12 @@ impl Machine {
         };
         self.lookup_failures = self.lookup_failures.saturating_add(1);
         let pause = self.backoff.delay(self.lookup_failures, random);
-        if let Coordinator::Unknown { ticket, retry_at, .. } = &mut self.coordinator {
+        if let Coordinator::Unknown { since, ticket, retry_at } = &mut self.coordinator {
             (*ticket, *retry_at) = (None, now + pause);
+            if !self.holds && !error.retriable() {
+                // Somebody did answer, and what is told.
+                *since = now;
+            }
         }
         match error.retriable() {
             true => self.lookup_error = Some(error),

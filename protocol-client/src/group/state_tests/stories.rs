@@ -170,6 +170,19 @@ fn a_refused_look_up_waits_until_it_was_told() {
 }
 
 #[test]
+fn a_look_up_that_is_refused_for_long_is_told_as_that_and_not_as_nobody_there() {
+    let mut member = looking();
+    let end = member.now + HEARTBEAT * 3;
+    while member.now < end {
+        member.answer("find", code(30));
+        while let Some(event) = member.poll() {
+            assert!(matches!(event, GroupEvent::Failed(ref error) if error.code() == Some(30)), "{event:?}");
+        }
+        member.pass(PAUSE);
+    }
+}
+
+#[test]
 fn a_refused_join_is_told_each_time_and_tried_again_after_a_pause() {
     let mut member = joining();
     for _ in 0..3 {
