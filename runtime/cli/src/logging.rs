@@ -20,15 +20,7 @@ static FILTER: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
 
 /// Starts logging for this process.
 pub(crate) fn start(secrets: &Secrets) {
-    let (filter, complaint) = match std::env::var("ONCEWIRE_LOG") {
-        Err(_) => (EnvFilter::new("info"), None),
-        Ok(text) => match EnvFilter::try_new(&text) {
-            Ok(filter) => (filter, None),
-            Err(error) => {
-                (EnvFilter::new("info"), Some(format!("ONCEWIRE_LOG={text:?} is not understood ({error}); using info")))
-            }
-        },
-    };
+    let (filter, complaint) = filter(std::env::var("ONCEWIRE_LOG").unwrap_or_default().trim());
     let (filter, handle) = reload::Layer::new(filter);
     let masking = secrets.clone();
     let is_terminal = std::io::stderr().is_terminal();
@@ -44,6 +36,28 @@ pub(crate) fn start(secrets: &Secrets) {
     if let Some(complaint) = complaint {
         tracing::warn!("{complaint}");
     }
+}
+
+const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
+
+/// The filter that a text asks for, and what is wrong with it. A word alone that is no level would be the name of a module to tracing, and
+/// silence all others: a slip such as `trce` is told instead.
+fn filter(text: &str) -> (EnvFilter, Option<String>) {
+    let usual = |why: &str| {
+        (EnvFilter::new("info"), Some(format!("ONCEWIRE_LOG={text:?} is not understood ({why}); using info")))
+    };
+    let is_level =
+        |word: &str| LEVELS.iter().any(|level| word.eq_ignore_ascii_case(level)) || word.parse::<u8>().is_ok();
+    let alone = || text.split(',').map(str::trim).filter(|part| !part.is_empty() && !part.contains(['=', '[']));
+    if text.is_empty() {
+        return (EnvFilter::new("info"), None);
+    }
+    if let Some(word) = alone().find(|word| !is_level(word) && !word.starts_with("oncewire"))
+        && !alone().any(is_level)
+    {
+        return usual(&format!("{word:?} is no level; there are {}", LEVELS.join(", ")));
+    }
+    EnvFilter::try_new(text).map_or_else(|error| usual(&error.to_string()), |filter| (filter, None))
 }
 
 /// Says what panicked, as Rust does by itself, but masked: a connector's panic may quote its configuration.
@@ -126,6 +140,19 @@ mod tests {
         fn flush(&mut self) -> std::io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn a_word_that_is_no_level_is_told_and_does_not_silence_the_log() {
+        for text in ["verbose", "trce", "verbose,oncewire_worker=debug", "a=b"] {
+            let (taken, complaint) = filter(text);
+            assert_eq!(taken.to_string(), "info", "{text}");
+            assert!(complaint.is_some_and(|said| said.contains(text) && said.contains("info")), "{text}");
+        }
+        for text in ["debug", "DEBUG", "warn,oncewire_worker=trace", "info,hyper", "oncewire_worker", "off", "5"] {
+            assert_eq!(filter(text).1, None, "{text}");
+        }
+        assert_eq!(filter("").0.to_string(), "info");
     }
 
     #[test]
