@@ -1,11 +1,12 @@
 //! What happens to a cluster in a run of chaos, and when: made from one seed before the run begins, so that the same seed gives the same plan. Pure.
 //!
-//! Whatever is broken is mended within the plan: a killed worker is started, a frozen one thawed, a link opened, a connector resumed. Brokers are killed
-//! one at a time, and the next only after the last had time to start. Everything else may overlap, so that all workers may be away at once.
+//! Whatever is broken is mended within the plan: a killed, or drained and stopped, worker is started, a frozen one thawed, a link opened, a connector
+//! resumed. Brokers are killed one at a time, and the next only after the last had time to start. Everything else may overlap, so that all workers may be away at once.
 
 use std::fmt;
 use std::time::Duration;
 
+use crate::offset_moves::Move;
 use crate::proxy::{Direction, Fault};
 use crate::seed::Seed;
 
@@ -29,7 +30,11 @@ pub struct Shape {
 pub enum Deed {
     /// SIGKILL.
     KillWorker(usize),
-    /// Start after that.
+    /// Asked to hand over what it has.
+    DrainWorker(usize),
+    /// SIGTERM, some time after that.
+    StopWorker(usize),
+    /// Start after a kill or a stop.
     StartWorker(usize),
     /// SIGSTOP.
     FreezeWorker(usize),
@@ -62,6 +67,8 @@ pub enum Request {
     CreateExtra,
     /// It goes.
     DeleteExtra,
+    /// The offsets of the connector that is there for it are changed; it is stopped meanwhile.
+    MoveOffsets(Move),
 }
 
 /// A deed and its time from the beginning of the run.
@@ -81,6 +88,8 @@ impl fmt::Display for Step {
 
 /// Time that a broker gets to come back on a busy machine before another is killed.
 const BROKER_COMES_BACK: Duration = Duration::from_secs(30);
+/// A move of offsets and the look at what came of it; another that begins within would not be carried out.
+const MOVE_TAKES: Duration = Duration::from_secs(8);
 /// The longest time between two deeds that break something.
 const GAP_MAX_MS: u64 = 2_500;
 /// The shortest.
@@ -94,6 +103,7 @@ pub fn plan(seed: &mut Seed, shape: &Shape, length: Duration) -> Vec<Step> {
             brokers: Duration::ZERO,
             links: vec![Duration::ZERO; shape.links],
             connectors: vec![Duration::ZERO; shape.tasks.len()],
+            offsets: Duration::ZERO,
         },
         extra: false,
         steps: Vec::new(),
@@ -118,6 +128,7 @@ struct Busy {
     brokers: Duration,
     links: Vec<Duration>,
     connectors: Vec<Duration>,
+    offsets: Duration,
 }
 
 struct Planner<'a> {
@@ -131,11 +142,13 @@ struct Planner<'a> {
 
 impl Planner<'_> {
     fn break_something(&mut self, at: Duration) {
-        match self.seed.below(16) {
+        match self.seed.below(20) {
             0 | 1 => self.kill_worker(at),
             2 | 3 => self.freeze_worker(at),
             4 => self.kill_broker(at),
             5..=10 => self.disturb_link(at),
+            11 | 12 => self.drain_worker(at),
+            13 | 14 => self.move_offsets(at),
             _ => self.ask(at),
         }
     }
@@ -160,6 +173,29 @@ impl Planner<'_> {
         self.step(at, Deed::KillWorker(slot));
         self.step(at + away, Deed::StartWorker(slot));
         self.busy_until.workers[slot] = at + away + Duration::from_secs(1);
+    }
+
+    /// As an operator does it; at times without the patience to wait for its end.
+    fn drain_worker(&mut self, at: Duration) {
+        let slot = self.index(self.shape.workers);
+        let (drains, away) = (self.between_ms(200, 12_000), self.between_ms(50, 5_000));
+        if self.busy_until.workers[slot] > at {
+            return;
+        }
+        self.step(at, Deed::DrainWorker(slot));
+        self.step(at + drains, Deed::StopWorker(slot));
+        self.step(at + drains + away, Deed::StartWorker(slot));
+        self.busy_until.workers[slot] = at + drains + away + Duration::from_secs(1);
+    }
+
+    fn move_offsets(&mut self, at: Duration) {
+        let (slot, choice) = (self.index(self.shape.workers), self.index(5));
+        if self.busy_until.offsets > at {
+            return;
+        }
+        let which = [Move::Forward, Move::Forward, Move::Back, Move::Back, Move::Reset][choice];
+        self.step(at, Deed::Ask(slot, Request::MoveOffsets(which)));
+        self.busy_until.offsets = at + MOVE_TAKES;
     }
 
     /// At times for a moment, at times until the group has given it up.
@@ -262,10 +298,15 @@ mod tests {
     fn whatever_is_broken_is_mended() {
         for number in 0..200 {
             let (mut down, mut faults, mut paused) = ([0; 3], [Fault::Open; 15], [false; 3]);
-            let mut brokers_down = 0;
+            let (mut brokers_down, mut drains) = (0, [false; 3]);
             for step in made(number) {
                 match step.deed {
                     Deed::KillWorker(slot) | Deed::FreezeWorker(slot) => down[slot] += 1,
+                    Deed::DrainWorker(slot) => drains[slot] = true,
+                    Deed::StopWorker(slot) => {
+                        assert!(std::mem::take(&mut drains[slot]), "seed {number}: {step}");
+                        down[slot] += 1;
+                    }
                     Deed::StartWorker(slot) | Deed::ThawWorker(slot) => down[slot] -= 1,
                     Deed::KillBroker(_) => brokers_down += 1,
                     Deed::StartBroker(_) => brokers_down -= 1,
@@ -276,7 +317,7 @@ mod tests {
                 }
                 assert!(brokers_down <= 1 && down.iter().all(|times| *times <= 1), "seed {number}: {step}");
             }
-            assert_eq!((down, brokers_down, paused), ([0; 3], 0, [false; 3]), "seed {number}");
+            assert_eq!((down, brokers_down, paused, drains), ([0; 3], 0, [false; 3], [false; 3]), "seed {number}");
             assert_eq!(faults, [Fault::Open; 15], "seed {number}");
         }
     }

@@ -10,11 +10,15 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crate::binary::oncewire;
 use crate::process::{Process, Signal};
 use crate::rest::Rest;
 use crate::target::free_low_port;
+
+/// From SIGTERM until the end: a worker gives up what it can't do in order, and each of these has its limit.
+const STOP_PATIENCE: Duration = Duration::from_secs(60);
 
 /// The workers.
 #[derive(Debug)]
@@ -41,6 +45,8 @@ struct Member {
     process: Option<Process>,
     /// A killed worker is down until it is started; an ended one is started by the supervisor.
     wanted: bool,
+    /// When it was asked to end.
+    stopped_at: Option<Instant>,
     logs: Vec<PathBuf>,
     ended: Vec<Ended>,
 }
@@ -77,8 +83,16 @@ impl Fleet {
             std::fs::create_dir_all(&member.folder).expect("the test's folder can be written");
             let properties = member.folder.join("worker.properties");
             std::fs::write(&properties, text).expect("the test's folder can be written");
-            let (logs, ended) = (Vec::new(), Vec::new());
-            Member { port, properties, folder: member.folder, process: None, wanted: false, logs, ended }
+            Member {
+                port,
+                properties,
+                folder: member.folder,
+                process: None,
+                wanted: false,
+                stopped_at: None,
+                logs: Vec::new(),
+                ended: Vec::new(),
+            }
         });
         Fleet { members: members.collect() }
     }
@@ -98,7 +112,7 @@ impl Fleet {
         format!("127.0.0.1:{}", self.members[slot].port)
     }
 
-    /// Starts a worker unless it runs.
+    /// Starts a worker unless it runs; one that is on its way to its end is started by the supervisor when it is there.
     ///
     /// # Panics
     /// The program can't be run.
@@ -119,10 +133,18 @@ impl Fleet {
     pub fn kill9(&mut self, slot: usize) {
         self.note_ended(slot);
         let member = &mut self.members[slot];
-        member.wanted = false;
+        (member.wanted, member.stopped_at) = (false, None);
         if let Some(mut process) = member.process.take() {
             process.kill9();
         }
+    }
+
+    /// SIGTERM, if it runs; it ends when it has done all in order.
+    pub fn stop(&mut self, slot: usize) {
+        self.signal(slot, Signal::Terminate);
+        let member = &mut self.members[slot];
+        member.wanted = false;
+        member.stopped_at = member.process.is_some().then(Instant::now);
     }
 
     /// Freezes a worker, if it runs.
@@ -143,6 +165,9 @@ impl Fleet {
     }
 
     /// Starts who has ended.
+    ///
+    /// # Panics
+    /// A worker that was asked to end does not.
     pub fn supervise(&mut self) {
         for slot in 0..self.members.len() {
             self.note_ended(slot);
@@ -154,8 +179,16 @@ impl Fleet {
 
     fn note_ended(&mut self, slot: usize) {
         let member = &mut self.members[slot];
-        let Some(status) = member.process.as_mut().and_then(Process::ended) else { return };
+        let Some(status) = member.process.as_mut().and_then(Process::ended) else {
+            let late = member.stopped_at.is_some_and(|at| at.elapsed() > STOP_PATIENCE);
+            let log = || member.process.as_ref().map(Process::log).unwrap_or_default();
+            assert!(!late, "worker {slot} runs {STOP_PATIENCE:?} after SIGTERM; it wrote:\n{}", tail(&log(), 40));
+            return;
+        };
         let log = member.process.take().map(|process| process.log()).unwrap_or_default();
+        if member.stopped_at.take().is_some() && status.success() {
+            return;
+        }
         let ended = Ended { slot, how: status.to_string(), served: log.contains("assignment "), tail: tail(&log, 5) };
         member.ended.push(ended);
     }
@@ -169,7 +202,7 @@ impl Fleet {
     ///
     /// # Panics
     /// One takes too long, or ends with another code than 0.
-    pub fn stop_all(&mut self, patience: std::time::Duration) {
+    pub fn stop_all(&mut self, patience: Duration) {
         for member in &mut self.members {
             member.wanted = false;
             let Some(process) = &mut member.process else { continue };

@@ -6,6 +6,7 @@
 //! Waiting is always for a condition with a deadline. The verdict is the auditor's, never a count's alone.
 
 pub mod binary;
+pub mod chaos_load;
 pub mod chaos_plan;
 pub mod client;
 pub mod connect_cluster;
@@ -15,6 +16,7 @@ pub mod growing_file;
 pub mod job;
 pub mod journal;
 pub mod kafka_cluster;
+pub mod offset_moves;
 pub mod process;
 pub mod proxy;
 pub mod rest;

@@ -1,5 +1,6 @@
-//! Chaos: three workers, three connectors with eight tasks and three brokers, everything between them through proxies, and for a while all of it is
-//! killed, frozen, cut, slowed and reconfigured at random. Then it heals by itself, the sources run to their end, and every record is there once.
+//! Chaos: three workers, five connectors with twelve tasks and three brokers, everything between them through proxies, and for a while all of it is
+//! killed, frozen, drained, cut, slowed and reconfigured at random. Then it heals by itself, the sources run to their end, and every record is there once:
+//! of the connector that opted out at least once, and of the one whose offsets were moved as often as the moves explain.
 //!
 //! One seed gives the whole plan (ONCEWIRE_SEED repeats it); ONCEWIRE_CHAOS_SECONDS is its length, 120 by default; with ONCEWIRE_KEEP=1 the workers' files
 //! are kept even when all is well. No task may need a person: after the chaos all run without a request that could mend them.
@@ -11,6 +12,8 @@ use std::time::{Duration, Instant};
 
 use oncewire_audit::Check;
 use oncewire_client::reader::Isolation;
+use oncewire_connector_sequence::pattern;
+use oncewire_system_tests::chaos_load::{self, Load, OFFSETS_TOPIC, RATE, audit, extra, loads, moved};
 use oncewire_system_tests::chaos_plan::{Deed, Request, Shape, Step, plan};
 use oncewire_system_tests::client::Client;
 use oncewire_system_tests::files::LINE_BYTES;
@@ -18,18 +21,18 @@ use oncewire_system_tests::fleet::{Fleet, MemberOptions};
 use oncewire_system_tests::growing_file::GrowingFile;
 use oncewire_system_tests::journal::{Evidence, Journal};
 use oncewire_system_tests::kafka_cluster::{KafkaCluster, KafkaClusterOptions};
+use oncewire_system_tests::offset_moves::{Move, Moves, stored as stored_numbers};
 use oncewire_system_tests::proxy::{Fault, Link, Proxy};
 use oncewire_system_tests::rest::Rest;
 use oncewire_system_tests::seed::Seed;
 use oncewire_system_tests::status_history::failures;
 use oncewire_system_tests::target::alone;
 use oncewire_system_tests::worker::wait_until;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 const WORKERS: usize = 3;
 const BROKERS: usize = 3;
 const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
-const OFFSETS_TOPIC: &str = "chaos-offsets";
 const STATUS_TOPIC: &str = "chaos-status";
 
 /// From the last heal until all tasks run by themselves.
@@ -39,53 +42,14 @@ const END_PATIENCE: Duration = Duration::from_secs(180);
 const START_PATIENCE: Duration = Duration::from_secs(120);
 const STOP_PATIENCE: Duration = Duration::from_secs(60);
 
-/// What each task of a sequence writes in a second while there is chaos.
-const RATE: u64 = 200;
+/// Offsets that have not changed for so long are the last ones.
+const STILL: Duration = Duration::from_secs(2);
+/// A drain is watched for so long: longer than the plan has patience for it.
+const DRAIN_PATIENCE: Duration = Duration::from_secs(15);
+
 fn length() -> Duration {
     let seconds = std::env::var("ONCEWIRE_CHAOS_SECONDS").map_or(Ok(120), |seconds| seconds.parse());
     Duration::from_secs(seconds.expect("ONCEWIRE_CHAOS_SECONDS is a number"))
-}
-
-/// A connector of the test.
-struct Load {
-    name: &'static str,
-    tasks: u32,
-    config: Value,
-    offsets_topic: &'static str,
-}
-
-impl Load {
-    fn sequence(name: &'static str, tasks: u32, records: u64, more: Value) -> Self {
-        let mut config = json!({
-            "connector.class": "io.oncewire.connect.sequence.SequenceSourceConnector",
-            "topic": name,
-            "tasks": tasks.to_string(),
-            "tasks.max": tasks.to_string(),
-            "partitions": tasks.to_string(),
-            "records.max": records.to_string(),
-            "rate.per.second": RATE.to_string(),
-            "batch.size": "50",
-            "exactly.once.support": "required",
-            "topic.creation.default.replication.factor": "3",
-            "topic.creation.default.partitions": tasks.to_string(),
-        });
-        merge(&mut config, more);
-        Load { name, tasks, config, offsets_topic: OFFSETS_TOPIC }
-    }
-
-    fn with_tasks(&self, tasks: u32) -> Value {
-        let mut config = self.config.clone();
-        if self.tasks > 1 {
-            merge(&mut config, json!({"tasks": tasks.to_string(), "tasks.max": tasks.to_string()}));
-        }
-        config
-    }
-}
-
-fn merge(config: &mut Value, more: Value) {
-    for (key, value) in more.as_object().into_iter().flatten() {
-        config[key] = value.clone();
-    }
 }
 
 /// Everything that can be broken.
@@ -96,7 +60,10 @@ struct Scene {
     links: Vec<Link>,
     _proxy: Proxy,
     loads: Vec<Load>,
+    moved: Load,
+    moves: Moves,
     journal: Journal,
+    moving: Option<JoinHandle<()>>,
     asked: Vec<JoinHandle<()>>,
     broker_comes_back: Option<JoinHandle<()>>,
 }
@@ -162,6 +129,8 @@ fn start_fleet(links: &[Link], folder: &std::path::Path) -> Fleet {
         ("exactly.once.source.support", "enabled"),
         ("connector.client.config.override.policy", "All"),
         ("scheduled.rebalance.max.delay.ms", "1000"),
+        // Of tasks that deliver at least once: their progress is looked at.
+        ("offset.flush.interval.ms", "1000"),
         ("session.timeout.ms", &session_timeout_ms),
         ("heartbeat.interval.ms", "1000"),
     ];
@@ -178,6 +147,8 @@ impl Scene {
         let journal = self.journal.clone();
         match &step.deed {
             Deed::KillWorker(slot) => self.fleet.kill9(*slot),
+            Deed::DrainWorker(slot) => self.drain(*slot),
+            Deed::StopWorker(slot) => self.fleet.stop(*slot),
             Deed::StartWorker(slot) => self.fleet.start(*slot),
             Deed::FreezeWorker(slot) => self.fleet.freeze(*slot),
             Deed::ThawWorker(slot) => self.fleet.thaw(*slot),
@@ -195,6 +166,7 @@ impl Scene {
                 self.broker_comes_back = Some(started);
             }
             Deed::Link(link, fault) => self.links[*link].set(*fault),
+            Deed::Ask(slot, Request::MoveOffsets(which)) => return self.move_offsets(*slot, *which),
             Deed::Ask(slot, request) => return self.ask(*slot, request),
         }
         let link = if let Deed::Link(link, _) = &step.deed { self.links[*link].name() } else { "" };
@@ -207,23 +179,58 @@ impl Scene {
         }
     }
 
+    /// Asks until it is drained, cannot be asked any more, or takes too long, and notes which.
+    fn drain(&mut self, slot: usize) {
+        let (rest, journal) = (self.fleet.rest(slot), self.journal.clone());
+        self.asked.push(std::thread::spawn(move || {
+            let began = Instant::now();
+            loop {
+                let answer = rest.request("POST", "/worker/drain", None);
+                if answer.as_ref().is_ok_and(|answer| answer.status == 202) && began.elapsed() < DRAIN_PATIENCE {
+                    std::thread::sleep(Duration::from_millis(100));
+                    continue;
+                }
+                let told = answer.map_or_else(|error| error.to_string(), |answer| answer.to_string());
+                return journal.note(&format!("drain of worker {slot}: {told} after {:.1?}", began.elapsed()));
+            }
+        }));
+    }
+
+    /// One after the other: who stops a connector while another changes its offsets has them refused.
+    fn move_offsets(&mut self, slot: usize, which: Move) {
+        if self.moving.as_ref().is_some_and(|moving| !moving.is_finished()) {
+            return self.journal.note("the last move of offsets still goes on");
+        }
+        self.join_moving();
+        let workers: Vec<Rest> = (slot..slot + WORKERS).map(|slot| self.fleet.rest(slot % WORKERS)).collect();
+        let (moves, journal) = (self.moves.clone(), self.journal.clone());
+        self.moving = Some(std::thread::spawn(move || {
+            let began = Instant::now();
+            let told = moves.carry_out(&workers, which);
+            journal.note(&format!("moved {told} after {:.1?}", began.elapsed()));
+        }));
+    }
+
+    fn join_moving(&mut self) {
+        if let Some(moving) = self.moving.take() {
+            moving.join().expect("a move of offsets does not panic");
+        }
+    }
+
     /// Sends a request and notes its answer, whatever it is.
     fn ask(&mut self, slot: usize, request: &Request) {
-        let connector = |number: usize| format!("/connectors/{}", self.loads[number].name);
+        let of = |number: &usize, what: &str| self.loads[*number].path(what);
         let (method, path, body) = match request {
-            Request::Pause(number) => ("PUT", connector(*number) + "/pause", None),
-            Request::Resume(number) => ("PUT", connector(*number) + "/resume", None),
+            Request::Pause(number) => ("PUT", of(number, "pause"), None),
+            Request::Resume(number) => ("PUT", of(number, "resume"), None),
             Request::Tasks(number, tasks) => {
-                ("PUT", connector(*number) + "/config", Some(self.loads[*number].with_tasks(*tasks)))
+                ("PUT", of(number, "config"), Some(self.loads[*number].with_tasks(*tasks)))
             }
-            Request::Restart(number, tasks) => {
-                ("POST", format!("{}/restart?includeTasks={tasks}", connector(*number)), None)
-            }
-            Request::RestartTask(number, task) => {
-                ("POST", format!("{}/tasks/{task}/restart", connector(*number)), None)
-            }
-            Request::CreateExtra => ("PUT", "/connectors/extra/config".to_owned(), Some(extra().config)),
+            Request::Restart(number, tasks) => ("POST", of(number, &format!("restart?includeTasks={tasks}")), None),
+            Request::RestartTask(number, task) => ("POST", of(number, &format!("tasks/{task}/restart")), None),
+            Request::CreateExtra => ("PUT", extra().path("config"), Some(extra().config)),
             Request::DeleteExtra => ("DELETE", "/connectors/extra".to_owned(), None),
+            Request::MoveOffsets(_) => return,
         };
         let (rest, journal) = (self.fleet.rest(slot), self.journal.clone());
         let text = format!("{method} {path} at worker {slot}");
@@ -260,15 +267,20 @@ impl Scene {
         for asked in std::mem::take(&mut self.asked) {
             asked.join().expect("a request does not panic");
         }
+        self.join_moving();
         for link in &self.links {
             link.set(Fault::Open);
         }
         self.journal.note("everything is healed");
         // A request to resume may have failed; it mends nothing but that.
-        for number in 0..self.loads.len() {
-            let path = format!("/connectors/{}/resume", self.loads[number].name);
-            self.until_accepted("PUT", &path, None);
+        for load in self.all_loads() {
+            self.until_accepted("PUT", &load.path("resume"), None);
         }
+    }
+
+    /// Those that are there all the time.
+    fn all_loads(&self) -> Vec<Load> {
+        self.loads.iter().chain([&self.moved]).cloned().collect()
     }
 
     /// Any worker may be asked; the answer may be late, but it comes.
@@ -290,7 +302,7 @@ impl Scene {
 
     /// All tasks of all connectors run, as many as are configured.
     fn wait_until_all_run(&mut self, what: &str) {
-        let names: Vec<_> = self.loads.iter().map(|load| load.name).collect();
+        let names: Vec<_> = self.all_loads().iter().map(|load| load.name).collect();
         let began = Instant::now();
         let mut seen = String::new();
         for slot in 0..WORKERS {
@@ -312,23 +324,52 @@ impl Scene {
     /// Every task commits something new: one that is shown RUNNING but works nowhere is found so.
     fn wait_until_all_advance(&mut self) {
         let began = Instant::now();
-        for number in 0..self.loads.len() {
+        for (number, load) in self.all_loads().iter().enumerate() {
             let rest = self.fleet.rest(number % WORKERS);
-            let before = stored(&rest, self.loads[number].name);
-            let tasks = tasks_of(&rest, self.loads[number].name).unwrap_or(self.loads[number].tasks as usize);
+            let before = stored(&rest, load.name);
+            let tasks = tasks_of(&rest, load.name).unwrap_or(load.tasks as usize);
             let behind = |now: &BTreeMap<String, Value>| {
                 let stands =
                     |one: &(&String, &Value)| is_at_work(one.0, tasks) && now.get(one.0).is_none_or(|now| now == one.1);
                 before.iter().filter(stands).map(|(partition, _)| partition.clone()).collect::<Vec<_>>()
             };
             wait_until(
-                &format!("all tasks of {} advance", self.loads[number].name),
+                &format!("all tasks of {} advance", load.name),
                 END_PATIENCE,
-                || behind(&stored(&rest, self.loads[number].name)).is_empty(),
-                || format!("{:?} stand still", behind(&stored(&rest, self.loads[number].name))),
+                || behind(&stored(&rest, load.name)).is_empty(),
+                || format!("{:?} stand still", behind(&stored(&rest, load.name))),
             );
         }
         self.journal.note(&format!("all tasks advance, {:.1?} after the look began", began.elapsed()));
+    }
+
+    /// A move whose end is known, with the number that was due of each task before it.
+    fn move_for_certain(&mut self) -> BTreeMap<u32, u64> {
+        let moved = self.moved.clone();
+        self.until_accepted("PUT", &moved.path("stop"), None);
+        let rest = self.fleet.rest(0);
+        wait_until(
+            "the connector is stopped",
+            HEAL_PATIENCE,
+            || rest.status(moved.name).is_some_and(|status| status.all_are("STOPPED", 0)),
+            || format!("{:?}", rest.status(moved.name)),
+        );
+        // A status may come before the last commit is decided.
+        let mut last = (stored_numbers(&rest, moved.name), Instant::now());
+        let still = || {
+            let now = stored_numbers(&rest, moved.name);
+            if now != last.0 {
+                last = (now, Instant::now());
+            }
+            last.1.elapsed() > STILL
+        };
+        wait_until("its offsets are still", HEAL_PATIENCE, still, String::new);
+        let due = stored_numbers(&rest, moved.name).into_iter().map(|(task, n)| (task, n + 1)).collect();
+        let workers: Vec<Rest> = (0..WORKERS).map(|slot| self.fleet.rest(slot)).collect();
+        let told = self.moves.carry_out(&workers, Move::Forward);
+        self.journal.note(&format!("moved for certain: {told}"));
+        assert!(told.ends_with("went on: true"), "nothing stands in its way: {told}");
+        due
     }
 
     fn wait_for_end(&self, lines: u64, records: u64) {
@@ -382,43 +423,6 @@ fn runs(rest: &Rest, name: &str, seen: &mut String) -> bool {
     status.all_are("RUNNING", tasks)
 }
 
-fn extra() -> Load {
-    Load::sequence("extra", 2, 1_000_000, json!({}))
-}
-
-fn loads(file: &std::path::Path, records: u64) -> Vec<Load> {
-    let poll = Load::sequence("by-poll", 4, records, json!({"transaction.boundary": "poll"}));
-    let own = json!({
-        "transaction.boundary": "interval",
-        "transaction.boundary.interval.ms": "300",
-        "offsets.storage.topic": "own-offsets",
-    });
-    let interval = Load { offsets_topic: "own-offsets", ..Load::sequence("by-interval", 3, records, own) };
-    let file = json!({
-        "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
-        "file": file,
-        "topic": "lines",
-        "tasks.max": "1",
-        "exactly.once.support": "required",
-        "topic.creation.default.replication.factor": "3",
-        "topic.creation.default.partitions": "1",
-    });
-    vec![poll, interval, Load { name: "lines", tasks: 1, config: file, offsets_topic: OFFSETS_TOPIC }]
-}
-
-fn audit(client: &Client, load: &Load, check: Check) -> u64 {
-    wait_until(
-        &format!("no transaction is open in {}", load.name),
-        END_PATIENCE,
-        || client.end(load.name, Isolation::Uncommitted) == client.end(load.name, Isolation::Committed),
-        || format!("it is decided up to {}", client.end(load.name, Isolation::Committed)),
-    );
-    let report = client.audit_topic(load.name, check, load.offsets_topic, load.name);
-    println!("{report}");
-    assert!(report.is_content(), "the auditor is not content with {}:\n{report}", load.name);
-    report.records.visible
-}
-
 #[test]
 #[ignore = "needs Apache Kafka"]
 fn every_record_is_there_once_after_chaos() {
@@ -442,7 +446,10 @@ fn every_record_is_there_once_after_chaos() {
         links,
         _proxy: proxy,
         loads: loads(&file, records),
+        moved: moved(),
+        moves: Moves::new(moved().name, moved().tasks),
         journal: evidence.journal.clone(),
+        moving: None,
         asked: Vec::new(),
         broker_comes_back: None,
     };
@@ -465,12 +472,14 @@ fn story(scene: &mut Scene, seed: &mut Seed, length: Duration, file: GrowingFile
         let answers = || rest.request("GET", "/connectors", None).is_ok_and(|answer| answer.status == 200);
         wait_until("a worker starts", START_PATIENCE, answers, || format!("worker {slot} does not answer"));
     }
-    for number in 0..scene.loads.len() {
-        let path = format!("/connectors/{}/config", scene.loads[number].name);
-        let config = scene.loads[number].config.clone();
-        scene.until_accepted("PUT", &path, Some(&config));
+    for load in scene.all_loads() {
+        scene.until_accepted("PUT", &load.path("config"), Some(&load.config));
     }
     scene.wait_until_all_run("all run before the chaos");
+    let (rest, name, tasks) = (scene.fleet.rest(0), scene.moved.name, scene.moved.tasks as usize);
+    // A move to the beginning is seen by what was there before.
+    let has_begun = || stored_numbers(&rest, name).len() == tasks;
+    wait_until("all tasks have written something", START_PATIENCE, has_begun, || format!("{name} has not"));
     let shape = Shape {
         workers: WORKERS,
         brokers: BROKERS,
@@ -488,27 +497,45 @@ fn story(scene: &mut Scene, seed: &mut Seed, length: Duration, file: GrowingFile
 
     let lines_path = file.path().to_owned();
     let lines = file.finish();
-    for number in 0..scene.loads.len() {
-        let load = &scene.loads[number];
-        let mut config = load.with_tasks(load.tasks);
-        if load.tasks > 1 {
-            merge(&mut config, json!({"rate.per.second": "0", "batch.size": "1000"}));
-        }
-        let path = format!("/connectors/{}/config", load.name);
-        scene.until_accepted("PUT", &path, Some(&config));
+    let due = scene.move_for_certain();
+    for load in scene.loads.clone() {
+        scene.until_accepted("PUT", &load.path("config"), Some(&load.unlimited()));
     }
-    scene.until_accepted("PUT", "/connectors/extra/config", Some(&extra().config));
+    scene.until_accepted("PUT", &extra().path("config"), Some(&extra().config));
     scene.wait_until_all_run("all run with all their tasks");
     scene.wait_for_end(lines, records);
     scene.journal.note("all sources are at their end");
     // An orderly end commits what extra had under way.
     scene.fleet.stop_all(STOP_PATIENCE);
-    judge(scene, &lines_path, lines, records);
+    let client = Client::connect(&scene.kafka.bootstrap());
+    judge_moves(scene, &client, &due);
+    judge(scene, &client, &lines_path, (lines, records));
 }
 
-fn judge(scene: &Scene, file: &std::path::Path, lines: u64, records: u64) {
-    let client = Client::connect(&scene.kafka.bootstrap());
-    let failures = failures(&client, STATUS_TOPIC);
+/// What is missing and doubled of the connector whose offsets were moved is what that explains. `due`: what was due before the last move.
+fn judge_moves(scene: &Scene, client: &Client, due: &BTreeMap<u32, u64>) {
+    let report = chaos_load::report(client, &scene.moved, Check::Sequence);
+    let mut written: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+    for record in client.records(scene.moved.name, Isolation::Committed) {
+        let item =
+            record.value.and_then(|value| pattern::parse(&value).ok()).expect("the auditor found nothing foreign");
+        written.entry(item.task).or_default().push(item.n);
+    }
+    let account =
+        scene.moves.account(&written).unwrap_or_else(|fault| panic!("{}: {fault}\n{report}", scene.moved.name));
+    for (task, due) in due {
+        let last = account.jumps.iter().rfind(|jump| jump.task == *task).map(|jump| jump.due);
+        assert_eq!(last, Some(*due), "task {task} was at its end before the last move: {:?}", account.jumps);
+    }
+    let content = &report.content;
+    let found = (content.gaps.count, content.duplicates.count, content.foreign.count);
+    assert_eq!(found, (account.missing, account.doubled, 0), "{:?}\n{report}", account.jumps);
+    assert!(chaos_load::offsets_agree(&report), "{report}");
+    println!("{} moves of offsets are found in {}: {:?}", account.jumps.len(), scene.moved.name, account.jumps);
+}
+
+fn judge(scene: &Scene, client: &Client, file: &std::path::Path, (lines, records): (u64, u64)) {
+    let failures = failures(client, STATUS_TOPIC);
     for failure in &failures {
         println!("{:>7.2} s FAILED: {failure}", scene.journal.seconds_of(failure.at_ms));
     }
@@ -528,8 +555,8 @@ fn judge(scene: &Scene, file: &std::path::Path, lines: u64, records: u64) {
             1 => (Check::Lines(file.to_owned()), lines),
             tasks => (Check::Sequence, records * u64::from(tasks)),
         };
-        assert_eq!(audit(&client, load, check), expected, "all records of {}", load.name);
+        assert_eq!(audit(client, load, check), expected, "all records of {}", load.name);
     }
-    audit(&client, &extra(), Check::Sequence);
+    audit(client, &extra(), Check::Sequence);
     assert!(!ended.iter().any(|ended| ended.served), "a worker that served ended by itself");
 }
