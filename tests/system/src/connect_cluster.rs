@@ -266,6 +266,16 @@ impl ConnectCluster {
         self.wait_for_status(slot, connector, &format!("shares {tasks} tasks"), patience, shared)
     }
 
+    /// Waits until a connector runs with so many tasks, all of them on the worker of `slot`, by that worker's own account.
+    ///
+    /// # Panics
+    /// It doesn't in time.
+    pub fn wait_until_all_on(&self, slot: usize, connector: &str, tasks: usize, patience: Duration) -> Status {
+        let worker = self.rest(slot).worker_id().to_owned();
+        let here = |status: &Status| status.all_are("RUNNING", tasks) && status.tasks_on(&worker) == tasks;
+        self.wait_for_status(slot, connector, &format!("runs on {worker} alone"), patience, here)
+    }
+
     fn workers(&self) -> impl Iterator<Item = &Worker> {
         self.slots.iter().filter_map(|slot| slot.worker.as_ref())
     }

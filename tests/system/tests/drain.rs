@@ -40,9 +40,7 @@ fn drain(cluster: &mut ConnectCluster, client: &Client, load: &SequenceLoad) -> 
     let answer = || cluster.rest(1).request("POST", "/worker/drain", None).expect("it answers");
     wait_until("it is drained", PATIENCE, || answer().status != 202, || answer().to_string());
     assert_eq!(answer(), Answer { status: 200, body: json!({"state": "DRAINED", "connectors": 0, "tasks": 0}) });
-    cluster.wait_for_status(0, load.name(), "runs on the one that stays", PATIENCE, |status| {
-        status.all_are("RUNNING", TASKS) && status.tasks_on(&stays) == TASKS
-    });
+    cluster.wait_until_all_on(0, load.name(), TASKS, PATIENCE);
     assert_eq!(cluster.worker(0).last_assignment().map(|last| last.delay_ms), Some(0), "nobody is waited for");
     load.wait_for_progress(client, cluster, STEP);
     let heard = || cluster.rebalances(0) > rounds + 1;

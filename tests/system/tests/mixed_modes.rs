@@ -51,10 +51,7 @@ fn a_mixed_cluster_goes_over_to_exactly_once_and_back_under_load() {
     let enabled = Mark::set(&client, load.name());
     load.wait_for_progress(&client, &cluster, STEP);
     cluster.kill9(1);
-    let survivor = cluster.rest(0).worker_id().to_owned();
-    cluster.wait_for_status(0, load.name(), "runs on the survivor", SESSION_TIMEOUT + PATIENCE, |status| {
-        status.all_are("RUNNING", TASKS) && status.tasks_on(&survivor) == TASKS
-    });
+    cluster.wait_until_all_on(0, load.name(), TASKS, SESSION_TIMEOUT + PATIENCE);
     cluster.start(1, other);
     cluster.wait_until_shared(1, load.name(), TASKS, PATIENCE);
     load.wait_for_progress(&client, &cluster, STEP);

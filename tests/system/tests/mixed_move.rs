@@ -40,10 +40,7 @@ fn a_rolling_move_under_load_loses_and_doubles_nothing() {
         load.wait_for_progress(&client, &cluster, STEP);
         cluster.stop(slot);
         // All that it had runs with the one that stays, before the next comes.
-        let stays = cluster.rest(1 - slot).worker_id().to_owned();
-        cluster.wait_for_status(1 - slot, load.name(), "runs on the worker that stays", PATIENCE, |status| {
-            status.all_are("RUNNING", TASKS) && status.tasks_on(&stays) == TASKS
-        });
+        cluster.wait_until_all_on(1 - slot, load.name(), TASKS, PATIENCE);
         load.wait_for_progress(&client, &cluster, STEP);
         cluster.start(slot, kind);
         let comes = cluster.rest(slot).worker_id().to_owned();

@@ -104,9 +104,7 @@ fn waits_for_the_dead(cluster: &mut ConnectCluster, client: &Client, load: &Sequ
     wait_until("the dead one is waited for", SESSION_TIMEOUT + PATIENCE, || delay() > 0, String::new);
     let waiting = cluster.rest(leader).status(load.name()).expect("it answers");
     assert_eq!(waiting.tasks_on(&survivor), before.tasks_on(&survivor), "{waiting:?}");
-    cluster.wait_for_status(leader, load.name(), "is handed out", DELAY + PATIENCE, |status| {
-        status.all_are("RUNNING", TASKS) && status.tasks_on(&survivor) == TASKS
-    });
+    cluster.wait_until_all_on(leader, load.name(), TASKS, DELAY + PATIENCE);
     assert_eq!(delay(), 0, "nobody is waited for any more");
     let due_ms = killed_ms + i64::try_from((SESSION_TIMEOUT + DELAY - HEARTBEAT).as_millis()).expect("it is short");
     let started: Vec<_> = told_of_tasks(client, &cluster.status_topic(), load.name())

@@ -101,13 +101,7 @@ fn sleep_and_wake(cluster: &ConnectCluster, client: &Client, load: &SequenceLoad
     load.wait_for_progress(client, cluster, STEP);
     cluster.worker(slot).freeze();
     let successor = cluster.rest(awake).worker_id().to_owned();
-    cluster.wait_for_status(
-        awake,
-        load.name(),
-        "runs on the one that is awake",
-        SESSION_TIMEOUT + PATIENCE,
-        |status| status.all_are("RUNNING", TASKS) && status.tasks_on(&successor) == TASKS,
-    );
+    cluster.wait_until_all_on(awake, load.name(), TASKS, SESSION_TIMEOUT + PATIENCE);
     load.wait_for_progress(client, cluster, STEP);
     cluster.worker(slot).thaw();
     // It finds that it is no member any more, joins again, and gets work again.

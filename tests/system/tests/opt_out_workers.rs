@@ -64,16 +64,14 @@ fn what_slept_while_exactly_once_was_turned_on_again_shows_nothing() {
     a_silent_return_is_refused(&cluster, &kept);
 
     let leader = cluster.leader().expect("one of them leads");
-    let (sleeper, awake) = (1 - leader, cluster.rest(leader).worker_id().to_owned());
+    let sleeper = 1 - leader;
     cluster.worker(sleeper).freeze();
     let switched = [(kept.with(CHOICE, "enabled"), KEPT), (gone.with(CHOICE, "enabled").with("tasks", "1"), 1)];
     for (load, _) in &switched {
         cluster.rest(leader).must(200, "PUT", &config_path(load), Some(load.config()));
     }
     for (load, tasks) in &switched {
-        cluster.wait_for_status(leader, load.name(), "runs on the other", SESSION_TIMEOUT + PATIENCE, |status| {
-            status.all_are("RUNNING", *tasks) && status.tasks_on(&awake) == *tasks
-        });
+        cluster.wait_until_all_on(leader, load.name(), *tasks, SESSION_TIMEOUT + PATIENCE);
     }
     // The status of a task that was here before is the old one until the round of fencing is over, which is what keeps the sleeper out.
     let fenced = || cluster.worker(leader).log().contains("older owners are fenced, offsets are read task=\"gone-0\"");

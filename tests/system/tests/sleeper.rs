@@ -19,22 +19,18 @@ fn a_sleeper_takes_its_tasks_up_again_after_the_successor_has_died() {
     cluster.start_all(&[Kind::Ours, Kind::Ours]);
     let load = SequenceLoad::new("slept-through", TASKS, RATE);
     cluster.rest(0).create(load.name(), load.config());
-    let [successor, sleeper] = [0, 1].map(|slot| cluster.rest(slot).worker_id().to_owned());
+    let sleeper = cluster.rest(1).worker_id().to_owned();
     cluster.wait_for_status(0, load.name(), "runs on both", PATIENCE, |status| {
         status.all_are("RUNNING", TASKS) && status.tasks_on(&sleeper) == 1
     });
     load.wait_for_progress(&client, &cluster, STEP);
     cluster.worker(1).freeze();
-    cluster.wait_for_status(0, load.name(), "runs on the successor", SESSION_TIMEOUT + PATIENCE, |status| {
-        status.all_are("RUNNING", TASKS) && status.tasks_on(&successor) == TASKS
-    });
+    cluster.wait_until_all_on(0, load.name(), TASKS, SESSION_TIMEOUT + PATIENCE);
     load.wait_for_progress(&client, &cluster, STEP);
     cluster.kill9(0);
     cluster.worker(1).thaw();
     // Its own task finds that it was fenced; the group has given it to nobody else.
-    cluster.wait_for_status(1, load.name(), "runs on the one that slept", SESSION_TIMEOUT + PATIENCE, |status| {
-        status.all_are("RUNNING", TASKS) && status.tasks_on(&sleeper) == TASKS
-    });
+    cluster.wait_until_all_on(1, load.name(), TASKS, SESSION_TIMEOUT + PATIENCE);
     load.wait_for_progress(&client, &cluster, STEP);
     load.stop(&cluster, 1);
     load.audit(&client, &cluster);
