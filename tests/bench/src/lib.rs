@@ -11,6 +11,7 @@
 //! the ratio is the result. Aims are printed beside it and never fail a build. Left out: throughput of the broker itself, networks.
 
 pub mod broker;
+pub mod children;
 pub mod client;
 pub mod cost;
 pub mod distributed;

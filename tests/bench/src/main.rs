@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 use clap::{Parser, Subcommand};
 use oncewire_bench::broker::Broker;
+use oncewire_bench::children;
 use oncewire_bench::distributed::DistributedArgs;
 use oncewire_bench::file::FileArgs;
 use oncewire_bench::machine::Machine;
@@ -65,6 +66,7 @@ fn run(cli: Cli) -> Result<()> {
     if let Some(What::Watch(args)) = all.first() {
         return watch::run(args);
     }
+    children::end_with_this_process()?;
     if both {
         all.push(What::Distributed(DistributedArgs::short()));
     }

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::children;
+
 /// How long a process that was asked to stop may take.
 const STOP_MAX: Duration = Duration::from_secs(60);
 
@@ -33,7 +35,7 @@ impl Process {
     pub fn start(command: &mut Command, log: PathBuf) -> Result<Self> {
         let out = File::create(&log).with_context(|| format!("can't make {}", log.display()))?;
         let started = Instant::now();
-        let child = command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out).spawn();
+        let child = children::start(command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out));
         let child = child.with_context(|| format!("{} can't be started", command.get_program().display()))?;
         Ok(Self { child, log, started })
     }
@@ -49,7 +51,7 @@ impl Process {
     /// # Errors
     /// It has; its log is shown.
     pub fn check_running(&mut self) -> Result<()> {
-        if let Some(status) = self.child.try_wait()? {
+        if let Some(status) = children::ended(&mut self.child)? {
             bail!("the worker ended early with {status}; it wrote:\n{}", self.tail());
         }
         Ok(())
@@ -65,7 +67,7 @@ impl Process {
         ensure!(sent.success(), "the worker ended early; it wrote:\n{}", self.tail());
         let deadline = Instant::now() + STOP_MAX;
         while Instant::now() < deadline {
-            if let Some(status) = self.child.try_wait()? {
+            if let Some(status) = children::ended(&mut self.child)? {
                 ensure!(ended_well(status), "the worker ended with {status}; it wrote:\n{}", self.tail());
                 return Ok(());
             }
@@ -79,8 +81,7 @@ impl Process {
     /// # Errors
     /// The system refuses.
     pub fn kill9(mut self) -> Result<()> {
-        self.child.kill()?;
-        self.child.wait()?;
+        children::kill(&mut self.child)?;
         Ok(())
     }
 
@@ -97,8 +98,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         // It may have ended by itself, which is no error.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = children::kill(&mut self.child);
     }
 }
 

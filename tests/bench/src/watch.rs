@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;
 
+use crate::children;
 use crate::client::Client;
 use crate::now_ms;
 
@@ -98,12 +99,10 @@ impl Watcher {
     /// # Errors
     /// It ends early; its own words are on standard error.
     pub fn start(bootstrap: &str, topic: &str, lines: u64, every: Duration) -> Result<Self> {
-        let mut child = Command::new(program()?)
-            .args(["watch", bootstrap, topic, &lines.to_string(), "--every-ms", &every.as_millis().to_string()])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("the watcher can't be started")?;
+        let mut command = Command::new(program()?);
+        command.args(["watch", bootstrap, topic, &lines.to_string(), "--every-ms", &every.as_millis().to_string()]);
+        let child = children::start(command.stdin(Stdio::null()).stdout(Stdio::piped()));
+        let mut child = child.context("the watcher can't be started")?;
         let out = child.stdout.take().ok_or_else(|| anyhow!("the watcher has no standard output"))?;
         let mut watcher = Self { child, out: BufReader::new(out) };
         let line = watcher.line()?;
@@ -140,8 +139,7 @@ impl Watcher {
 impl Drop for Watcher {
     fn drop(&mut self) {
         // It may have ended by itself, which is no error.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = children::kill(&mut self.child);
     }
 }
 
