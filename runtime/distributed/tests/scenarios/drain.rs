@@ -47,11 +47,21 @@ async fn until_it_runs(node: &Node, tasks: usize) -> Vec<u32> {
     run_by(&status, node)
 }
 
+/// What a leader tells the others.
+#[derive(Clone, Default)]
+struct Says {
+    gives: Load,
+    /// How long they are to wait.
+    delay_ms: i32,
+    /// How much further than they it has read the config topic.
+    ahead: i64,
+}
+
 /// A member that leads as a Java worker does: it does not see that another is going. It runs nothing of what it does not give.
 struct DeafLeader {
     /// What the other members said in each round.
     rounds: Arc<Mutex<Vec<Vec<MemberState>>>>,
-    gives: Arc<Mutex<Load>>,
+    says: Arc<Mutex<Says>>,
     round: Arc<Notify>,
     _task: JoinSet<()>,
 }
@@ -67,8 +77,8 @@ impl DeafLeader {
         };
         let mut member = GroupMember::new(group.cluster().await, config);
         let leader =
-            Self { rounds: Arc::default(), gives: Arc::default(), round: Arc::default(), _task: JoinSet::new() };
-        let (rounds, gives, round) = (leader.rounds.clone(), leader.gives.clone(), leader.round.clone());
+            Self { rounds: Arc::default(), says: Arc::default(), round: Arc::default(), _task: JoinSet::new() };
+        let (rounds, says, round) = (leader.rounds.clone(), leader.says.clone(), leader.round.clone());
         let mut task = JoinSet::new();
         task.spawn(async move {
             loop {
@@ -90,17 +100,18 @@ impl DeafLeader {
                         let others = members.iter().filter(|(id, _)| *id != member_id);
                         let others = others.map(|(id, said)| (id.clone(), decode_metadata(said).unwrap()));
                         let others: Vec<(String, MemberState)> = others.collect();
+                        let says = says.lock().unwrap().clone();
                         let assignment = |assigned: Load| Assignment {
                             leader: member_id.clone(),
                             leader_url: "http://leader/".to_owned(),
-                            offset: others.iter().map(|(_, state)| state.offset).max().unwrap_or(-1),
+                            offset: others.iter().map(|(_, state)| state.offset).max().unwrap_or(-1) + says.ahead,
                             assigned,
+                            delay_ms: says.delay_ms,
                             ..Assignment::default()
                         };
                         let encode = |assigned| encode_assignment(ConnectProtocol::Compatible, &assignment(assigned));
-                        let given = gives.lock().unwrap().clone();
                         let own = (member_id.clone(), encode(Load::default()));
-                        let theirs = others.iter().map(|(id, _)| (id.clone(), encode(given.clone())));
+                        let theirs = others.iter().map(|(id, _)| (id.clone(), encode(says.gives.clone())));
                         member.assign(theirs.chain([own]).collect());
                         rounds.lock().unwrap().push(others.into_iter().map(|(_, state)| state).collect());
                     }
@@ -117,10 +128,13 @@ impl DeafLeader {
         self.rounds.lock().unwrap().clone()
     }
 
-    /// From the next round on the other members get this.
+    /// From the next round on.
+    fn say(&self, says: Says) {
+        *self.says.lock().unwrap() = says;
+    }
+
     fn give(&self, tasks: &[i32]) {
-        let tasks = tasks.iter().map(|task| TaskId::new("c", *task)).collect();
-        *self.gives.lock().unwrap() = Load { connectors: ["c".to_owned()].into(), tasks };
+        self.say(Says { gives: load(tasks), ..Says::default() });
     }
 
     /// How many rounds had a member that was going.
@@ -129,8 +143,13 @@ impl DeafLeader {
     }
 }
 
-/// A worker that has handed task 1 over to a leader that does not start it, and got the rest back.
-async fn handed_over() -> (Group, DeafLeader, Node) {
+/// The connector with these tasks.
+fn load(tasks: &[i32]) -> Load {
+    Load { connectors: ["c".to_owned()].into(), tasks: tasks.iter().map(|task| TaskId::new("c", *task)).collect() }
+}
+
+/// A worker that runs all in the group of a leader that does not see it go.
+async fn led() -> (Group, DeafLeader, Node) {
     let group = Group::with(&[("exactly.once.source.support", "disabled"), ("connect.protocol", "compatible")]).await;
     let first = group.join().await;
     first.rest.create("c", &group.scripted(&[("tasks", "2")])).await;
@@ -140,12 +159,22 @@ async fn handed_over() -> (Group, DeafLeader, Node) {
     leader.give(&[0, 1]);
     let node = group.join().await;
     until_it_runs(&node, 2).await;
-    leader.give(&[0]);
-    assert_eq!(drain(&node).await["state"], "DRAINING");
+    (group, leader, node)
+}
+
+async fn until_the_leader_has_heard(leader: &DeafLeader, going: usize) {
     eventually("the leader has heard of it", async || {
-        if leader.rounds_of_going() > 0 { Ok(()) } else { Err(format!("{:?}", leader.rounds())) }
+        if leader.rounds_of_going() >= going { Ok(()) } else { Err(format!("{:?}", leader.rounds())) }
     })
     .await;
+}
+
+/// The worker has handed task 1 over, which nobody starts, and got the rest back.
+async fn handed_over() -> (Group, DeafLeader, Node) {
+    let (group, leader, node) = led().await;
+    leader.give(&[0]);
+    assert_eq!(drain(&node).await["state"], "DRAINING");
+    until_the_leader_has_heard(&leader, 1).await;
     (group, leader, node)
 }
 
@@ -167,6 +196,48 @@ async fn a_worker_that_has_handed_over_leaves_before_another_round_and_starts_no
     .await;
     assert_eq!(leader.rounds_of_going(), 1, "{:?}", leader.rounds());
     assert_eq!(starts(), before, "{:?}", group.stage.events());
+    drop(leader);
+    group.close([node]).await;
+}
+
+/// The wait begins in the drain's own round, so that nothing of what was offered is dealt out.
+#[tokio::test]
+async fn what_nobody_took_is_claimed_again_and_given_when_the_wait_is_over() {
+    let (group, leader, node) = led().await;
+    leader.say(Says { delay_ms: 600_000, ..Says::default() });
+    drain(&node).await;
+    eventually("it claims what it had", async || {
+        let rounds = leader.rounds();
+        let last = rounds.last().and_then(|others| others.first());
+        let claims = last.is_some_and(|state| !state.is_going() && state.load() == load(&[0, 1]));
+        if claims { Ok(()) } else { Err(format!("{rounds:?}")) }
+    })
+    .await;
+    assert_eq!(leader.rounds_of_going(), 1);
+    eventually("all of it goes on", async || {
+        let starts = ["connector start", "task 0 start", "task 1 start"].map(|event| group.stage.count(event));
+        if starts == [3; 3] { Ok(()) } else { Err(format!("{starts:?}")) }
+    })
+    .await;
+    let told = drain(&node).await;
+    assert_eq!(told, json!({"state": "DRAINING", "connectors": 1, "tasks": 2}));
+    leader.say(Says::default());
+    leader.round.notify_one();
+    until_the_leader_has_heard(&leader, 2).await;
+    until_drained(&node).await;
+    drop(leader);
+    group.close([node]).await;
+}
+
+/// It starts nothing, so it need not wait until it has read as much as the leader, nor step back when that takes too long.
+#[tokio::test]
+async fn a_worker_that_goes_reads_no_configurations_for_it() {
+    let (group, leader, node) = led().await;
+    leader.say(Says { ahead: 1, ..Says::default() });
+    drain(&node).await;
+    until_the_leader_has_heard(&leader, 1).await;
+    until_drained(&node).await;
+    assert_eq!(leader.rounds_of_going(), 1, "{:?}", leader.rounds());
     drop(leader);
     group.close([node]).await;
 }
