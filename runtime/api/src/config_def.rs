@@ -174,7 +174,7 @@ mod tests {
         let problems = def().parse(&properties(&[("topic", "t"), ("batch.size", "2147483648")])).unwrap_err();
         assert_eq!(
             problems[0].to_string(),
-            "property 'batch.size' is '2147483648'; allowed: a whole number from -2147483648 to 2147483647"
+            "property 'batch.size' is '2147483648'; allowed: a whole number from 1 to 2147483647"
         );
     }
 

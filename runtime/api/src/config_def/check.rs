@@ -234,6 +234,17 @@ mod tests {
     }
 
     #[test]
+    fn a_number_that_is_none_is_answered_with_its_own_range() {
+        let problem = |key: ConfigKey| key.parse(Some("x")).unwrap_err().to_string();
+        let tasks = ConfigKey::with_default("tasks", ConfigType::Int, "1", Importance::High, "");
+        assert!(problem(tasks.clone()).ends_with("allowed: a whole number from -2147483648 to 2147483647"));
+        assert_eq!(
+            problem(tasks.validator(Validator::at_least(1))),
+            "property 'tasks' is 'x'; allowed: a whole number from 1 to 2147483647"
+        );
+    }
+
+    #[test]
     fn a_topics_name_is_refused_with_what_it_may_have() {
         let topic = ConfigKey::required("topic", ConfigType::String, Importance::High, "the topic")
             .validator(Validator::TopicName);

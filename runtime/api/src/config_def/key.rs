@@ -432,9 +432,23 @@ impl ConfigKey {
             }
         };
         let Some(value) = self.config_type.read(text.trim()) else {
-            return Err(self.invalid(text, self.config_type.allowed()));
+            return Err(self.invalid(text, self.readable()));
         };
         if self.validator.accepts(&value) { Ok(value) } else { Err(self.invalid(text, self.allowed())) }
+    }
+
+    /// What is said of a text that cannot be read: of a number's own range and that of its type, what both allow.
+    fn readable(&self) -> String {
+        let (least, greatest) = match self.config_type {
+            ConfigType::Short => (i64::from(i16::MIN), i64::from(i16::MAX)),
+            ConfigType::Int => (i64::from(i32::MIN), i64::from(i32::MAX)),
+            ConfigType::Long => (i64::MIN, i64::MAX),
+            other => return other.allowed(),
+        };
+        match self.validator {
+            Validator::Range { min, max } => whole_numbers(min.max(least), max.min(greatest)),
+            _ => whole_numbers(least, greatest),
+        }
     }
 
     fn invalid(&self, text: &str, allowed: String) -> ConfigProblem {
