@@ -8,26 +8,23 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use oncewire_client::batch::Record;
 use oncewire_client::cluster::Cluster;
-use oncewire_client::config::ClientConfig;
 use oncewire_client::error::Error;
 use oncewire_client::reader::{Isolation, LogReader, ReaderEvent, ReaderOptions, Start};
 use tokio::time::Instant;
 
 use crate::exit::{Exit, Stop};
-
-/// How long the tools try to reach a cluster: a person waits for the answer.
-const REACH_TIMEOUT: Duration = Duration::from_secs(10);
+use crate::reach::ReachArgs;
 
 /// What to print, and when to stop.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     oncewire consume --bootstrap-server localhost:9092 --topic lines \\\n    --from-beginning --max-messages 10\n  \
-    oncewire consume --bootstrap-server localhost:9092 --topic lines \\\n    --isolation read_uncommitted --offsets\n\n\
+    oncewire consume --bootstrap-server localhost:9092 --topic lines \\\n    --isolation read_uncommitted --offsets\n  \
+    oncewire consume --bootstrap-server broker:9093 --topic lines \\\n    --command-config client.properties\n\n\
     Exit codes: 0 done or interrupted; 1 fewer records than --max-messages, or the\nbroker went away; 2 wrong arguments; 3 cannot reach or read")]
 pub(crate) struct ConsumeArgs {
-    /// A broker of the cluster (several: separated by commas)
-    #[arg(long, value_name = "HOST:PORT")]
-    bootstrap_server: String,
+    #[command(flatten)]
+    at: ReachArgs,
     /// The topic to read
     #[arg(long)]
     topic: String,
@@ -64,7 +61,7 @@ enum IsolationArg {
 
 /// Prints until there is a reason to stop.
 pub(crate) async fn run(args: ConsumeArgs) -> Result<Exit, Stop> {
-    let cluster = reach(&args.bootstrap_server).await?;
+    let cluster = args.at.reach().await?;
     let ended = tokio::select! {
         ended = print(&cluster, &args) => ended,
         interrupted = tokio::signal::ctrl_c() => {
@@ -73,14 +70,6 @@ pub(crate) async fn run(args: ConsumeArgs) -> Result<Exit, Stop> {
     };
     cluster.close().await;
     ended
-}
-
-/// Connects for a tool that a person waits for.
-pub(crate) async fn reach(bootstrap_server: &str) -> Result<Cluster, Stop> {
-    let mut config =
-        ClientConfig::new(bootstrap_server).map_err(|error| Stop::usage(format!("--bootstrap-server: {error}")))?;
-    config.default_api_timeout = REACH_TIMEOUT;
-    Cluster::connect_aloud(config).await.map_err(|error| Stop::not_started(error.to_string()))
 }
 
 async fn print(cluster: &Cluster, args: &ConsumeArgs) -> Result<Exit, Stop> {

@@ -9,6 +9,7 @@ mod exit;
 mod log_line;
 mod logging;
 mod plugins;
+mod reach;
 mod registry;
 mod standalone;
 mod verify;

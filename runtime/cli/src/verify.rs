@@ -8,8 +8,8 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use oncewire_audit::{AuditError, AuditPlan, Check, OffsetsPlan, Repeats, Report, audit};
 
-use crate::consume::reach;
 use crate::exit::{Exit, Stop};
+use crate::reach::ReachArgs;
 
 /// What to audit, and against what.
 #[derive(Debug, Args)]
@@ -21,9 +21,8 @@ use crate::exit::{Exit, Stop};
     The worker must have stopped before its offsets are compared: while it writes,\ntopic and offsets are read at two moments.\n\n\
     Exit codes: 0 content, 4 not content, 2 wrong arguments, 3 cannot reach or read")]
 pub(crate) struct VerifyArgs {
-    /// A broker of the cluster (several: separated by commas)
-    #[arg(long, value_name = "HOST:PORT")]
-    bootstrap_server: String,
+    #[command(flatten)]
+    at: ReachArgs,
     /// The topic to audit
     #[arg(long)]
     topic: String,
@@ -63,7 +62,7 @@ pub(crate) async fn run(args: VerifyArgs) -> Result<Exit, Stop> {
         offsets: args.offsets_topic.zip(args.connector).map(|(topic, connector)| OffsetsPlan { topic, connector }),
         timeout: Duration::from_secs(args.timeout),
     };
-    let cluster = reach(&args.bootstrap_server).await?;
+    let cluster = args.at.reach().await?;
     let bar = progress_bar();
     let audited = audit(&cluster, &plan, |progress| {
         bar.set_length(progress.total);

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use oncewire_client::cluster::Cluster;
@@ -12,6 +13,7 @@ use oncewire_client::config::{ClientConfig, ProducerConfig};
 use oncewire_client::error::Error;
 use oncewire_client::producer::{ProducerRecord, TransactionalProducer};
 use oncewire_client::reader::Isolation;
+use oncewire_system_tests::binary::oncewire;
 use oncewire_system_tests::client::Client;
 use oncewire_system_tests::services::{KafkaOptions, Protection, RealKafka, certificates, java_tool};
 use oncewire_system_tests::target::alone;
@@ -342,6 +344,35 @@ fn a_certificate_that_is_trusted_itself_needs_no_authority(kafka: &RealKafka) {
     connect(kafka.listener("SASL_SSL"), &[&pairs[..], &[("ssl.endpoint.identification.algorithm", "")]].concat());
 }
 
+fn the_tools_read_through_tls(kafka: &RealKafka) {
+    let dir = tempfile::tempdir().expect("a folder can be made");
+    let file = dir.path().join("client.properties");
+    let (trust, key) = (certificates().join("truststore.p12"), certificates().join("client.p12"));
+    let text = format!(
+        "security.protocol=SSL\nssl.truststore.location={}\nssl.truststore.password=oncewire\n\
+         ssl.keystore.type=PKCS12\nssl.keystore.location={}\nssl.keystore.password=oncewire\n",
+        trust.display(),
+        key.display()
+    );
+    fs::write(&file, text).expect("the file can be written");
+    let address = localhost(kafka.listener("SSL"));
+    let tool = |command: &str, more: &[&str]| {
+        let mut tool = Command::new(oncewire());
+        tool.args([command, "--bootstrap-server", &address, "--topic", "pkcs12"])
+            .args(more)
+            .output()
+            .expect("it starts")
+    };
+    let config = file.to_str().expect("it is text");
+    let read = tool("consume", &["--from-beginning", "--max-messages", "20", "--command-config", config]);
+    assert_eq!(String::from_utf8_lossy(&read.stdout).lines().count(), 20, "{}", String::from_utf8_lossy(&read.stderr));
+    let audited = tool("verify", &["--json", "--command-config", config]);
+    assert!(audited.status.success(), "{}", String::from_utf8_lossy(&audited.stderr));
+    let refused = tool("consume", &["--from-beginning"]);
+    let told = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(3) && told.contains("security.protocol"), "{told}");
+}
+
 fn java_reads_what_went_through_tls(kafka: &RealKafka) {
     let class = "org.apache.kafka.tools.consumer.ConsoleConsumer";
     let arguments = [
@@ -368,6 +399,7 @@ fn tls_with_every_store_and_every_mistake() {
     what_does_not_fit_in_tls_is_told_by_side_and_remedy(&kafka);
     host_names_are_checked_unless_that_is_turned_off(&kafka);
     a_certificate_that_is_trusted_itself_needs_no_authority(&kafka);
+    the_tools_read_through_tls(&kafka);
     java_reads_what_went_through_tls(&kafka);
 }
 
