@@ -2,7 +2,7 @@
 //! KIP-891). The documentation texts are ours.
 
 use oncewire_api::config_def::{
-    ConfigDef, ConfigKey, ConfigType, ConfigValue, Importance, NullableProperties, Validator, Width,
+    ConfigDef, ConfigKey, ConfigType, ConfigValue, Importance, NullableProperties, Validator, Width, topic_name_refusal,
 };
 use oncewire_api::plugin::PluginRegistry;
 
@@ -17,7 +17,8 @@ pub(crate) const EXACTLY_ONCE_SUPPORT: &str = "exactly.once.support";
 pub(crate) const EXACTLY_ONCE_SOURCE: &str = "exactly.once.source";
 pub(crate) const TRANSACTION_BOUNDARY: &str = "transaction.boundary";
 pub(crate) const OFFSETS_TOPIC: &str = "offsets.storage.topic";
-pub(crate) const DEAD_LETTER_TOPIC: &str = "errors.deadletterqueue.topic.name";
+/// Where records go that a source connector leaves out.
+pub const DEAD_LETTER_TOPIC: &str = "errors.deadletterqueue.topic.name";
 
 const COMMON: &str = "Common";
 const ERRORS: &str = "Error Handling";
@@ -478,11 +479,9 @@ fn dead_letters_def() -> ConfigDef {
 const TOPIC_NAME: &str =
     "the name of a topic: up to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-', not '.' or '..'";
 
-/// Kafka's own rule for names, or no name.
+/// A topic's name, or none.
 fn is_topic_or_empty(value: &ConfigValue) -> bool {
-    let ConfigValue::Text(name) = value else { return false };
-    let is_legal = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    name.len() <= 249 && name.chars().all(is_legal) && !matches!(name.as_str(), "." | "..")
+    matches!(value, ConfigValue::Text(name) if name.is_empty() || topic_name_refusal(name).is_none())
 }
 
 /// The properties that every source connector has, without a worker's defaults: for reading them, where [`crate::Validator`] is for

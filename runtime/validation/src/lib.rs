@@ -29,7 +29,7 @@ pub use acls::{AclCommand, AclNeed, AclPattern, AclResource, render as render_ac
 pub use aliases::NO_TRANSFORMS;
 pub use client_keys::{client_default, client_keys};
 pub use collision::{possible_txid_collision, txid_collision};
-pub use framework::source_connector_def;
+pub use framework::{DEAD_LETTER_TOPIC, source_connector_def};
 pub use infos::{ConfigInfo, ConfigInfos, KeyInfo};
 pub use overrides::{ClientKind, OverridePolicy};
 pub use plugin_config::PluginConfigError;

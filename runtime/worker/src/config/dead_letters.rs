@@ -8,7 +8,7 @@ use oncewire_api::{Config, ConfigProblem, Properties};
 use std::sync::Arc;
 
 /// The property that names the topic.
-pub const TOPIC: &str = "errors.deadletterqueue.topic.name";
+pub const TOPIC: &str = oncewire_validation::DEAD_LETTER_TOPIC;
 /// The property with the replication factor of a topic that has to be made.
 pub const REPLICATION_FACTOR: &str = "errors.deadletterqueue.topic.replication.factor";
 /// The property that asks for headers about the error.
