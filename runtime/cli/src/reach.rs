@@ -5,8 +5,8 @@ use clap::Args;
 use oncewire_client::cluster::Cluster;
 use oncewire_client::config::ClientConfig;
 use oncewire_worker::config::clients::usable_stores;
-use oncewire_worker::config::properties::{Properties, read_properties};
-use std::path::{Path, PathBuf};
+use oncewire_worker::config::properties::read_properties;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How long the tools try to reach a cluster, unless the file says `default.api.timeout.ms`: a person waits for the answer.
@@ -39,16 +39,13 @@ impl ReachArgs {
 
     /// What the file says, with the address of the command line. The second value lists the keys that are not a client's.
     fn config(&self) -> Result<(ClientConfig, Vec<String>), Stop> {
-        let Some(file) = &self.command_config else {
-            let mut config = ClientConfig::new(&self.bootstrap_server)
-                .map_err(|error| Stop::usage(format!("--bootstrap-server: {error}")))?;
-            config.default_api_timeout = REACH_TIMEOUT;
-            return Ok((config, Vec::new()));
-        };
-        // So that a slip in the address is not put down to the file.
-        ClientConfig::new(&self.bootstrap_server)
+        // First, so that a slip in the address is not put down to the file.
+        let mut plain = ClientConfig::new(&self.bootstrap_server)
             .map_err(|error| Stop::usage(format!("--bootstrap-server: {error}")))?;
-        let mut properties = read(file)?;
+        plain.default_api_timeout = REACH_TIMEOUT;
+        let Some(file) = &self.command_config else { return Ok((plain, Vec::new())) };
+        let mut properties =
+            read_properties(file).map_err(|error| Stop::usage(format!("--command-config: {error}")))?;
         properties.insert("bootstrap.servers".to_owned(), self.bootstrap_server.clone());
         let of_file = |problem: String| Stop::usage(format!("{}: {problem}", file.display()));
         let (mut config, unknown) =
@@ -59,10 +56,6 @@ impl ReachArgs {
         }
         Ok((config, unknown))
     }
-}
-
-fn read(file: &Path) -> Result<Properties, Stop> {
-    read_properties(file).map_err(|error| Stop::usage(format!("--command-config: {error}")))
 }
 
 #[cfg(test)]
